@@ -6,19 +6,16 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
-#include <map>
 #include <optional>
-#include <string>
 
+#include "absl/algorithm/container.h"
 #include "tensorflow_staging/core/buffer/capacity_tuner.h"
+#include "tensorflow_staging/core/buffer/memory_bytes.h"
 #include "tensorflow_staging/core/buffer/slow_start.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 
 namespace tensorflow {
 namespace staging {
-
-// How many bytes records take in each memory: by device; the host is "".
-using BytesByPlace = std::map<std::string, int64_t>;
 
 // How many records a buffer may hold, and how many bytes: what it was told, what
 // it has found out (CapacityTuner), less while it fills (SlowStart), or less than
@@ -45,15 +42,12 @@ class Room {
     return std::min(tunes() ? tuner_.capacity() : slow_start_.room(), limit_);
   }
   // Whether there is room for `bytes` bytes beside `stored` others.
-  bool HasBytes(const BytesByPlace& stored, const BytesByPlace& bytes) const {
-    for (const auto& [place, size] : bytes) {
-      const int64_t bound =
-          place.empty() ? capacity_bytes_ : device_capacity_bytes_;
-      const auto found = stored.find(place);
-      const int64_t used = found == stored.end() ? 0 : found->second;
-      if (bound > 0 && size > bound - used) return false;
-    }
-    return true;
+  bool HasBytes(const MemoryBytes& stored, const MemoryBytes& bytes) const {
+    return Fits(stored.on_host, bytes.on_host, capacity_bytes_) &&
+           absl::c_all_of(bytes.on_devices, [&](const auto& of_device) {
+             return Fits(stored.On(of_device.device), of_device.bytes,
+                         device_capacity_bytes_);
+           });
   }
   // Whether there is less room than the capacity, which grows with the program's
   // pauses.
@@ -114,6 +108,10 @@ class Room {
   }
 
  private:
+  static bool Fits(int64_t stored, int64_t bytes, int64_t bound) {
+    return bound <= 0 || bytes <= bound - stored;
+  }
+
   int64_t given_capacity_;
   int64_t capacity_bytes_;
   int64_t device_capacity_bytes_;

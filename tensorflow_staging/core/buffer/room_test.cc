@@ -98,24 +98,24 @@ TEST(RoomTest, ATunedCapacityStaysWithinADevicesMemory) {
 }
 
 TEST(RoomTest, BytesAreBoundedIfAskedFor) {
-  const BytesByPlace most = {{"", std::numeric_limits<int64_t>::max()},
-                             {"GPU:0", std::numeric_limits<int64_t>::max()}};
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  const MemoryBytes most = {kMost, {{"GPU:0", kMost}}};
   EXPECT_TRUE(Room(1, 0, 0).HasBytes(/*stored=*/{}, most));
   EXPECT_FALSE(Room(1, 10, 0).HasBytes(/*stored=*/{}, most));
   EXPECT_FALSE(Room(1, 0, 10).HasBytes(/*stored=*/{}, most));
-  EXPECT_TRUE(Room(1, 10, 0).HasBytes(/*stored=*/{{"", 4}}, {{"", 6}}));
-  EXPECT_FALSE(Room(1, 10, 0).HasBytes(/*stored=*/{{"", 4}}, {{"", 7}}));
+  EXPECT_TRUE(Room(1, 10, 0).HasBytes(/*stored=*/{4}, {6}));
+  EXPECT_FALSE(Room(1, 10, 0).HasBytes(/*stored=*/{4}, {7}));
 }
 
 TEST(RoomTest, BytesOfEachDeviceAreBoundedApart) {
   const Room room(/*capacity=*/1, /*capacity_bytes=*/10,
                   /*device_capacity_bytes=*/20);
-  const BytesByPlace stored = {{"", 4}, {"GPU:0", 15}, {"GPU:1", 1}};
-  EXPECT_TRUE(room.HasBytes(stored, {{"", 6}, {"GPU:0", 5}, {"GPU:1", 19}}));
-  EXPECT_TRUE(room.HasBytes(stored, {{"GPU:2", 20}}));
-  EXPECT_FALSE(room.HasBytes(stored, {{"", 7}, {"GPU:0", 5}}));
-  EXPECT_FALSE(room.HasBytes(stored, {{"", 6}, {"GPU:0", 6}}));
-  EXPECT_FALSE(room.HasBytes(stored, {{"GPU:1", 20}}));
+  const MemoryBytes stored = {4, {{"GPU:0", 15}, {"GPU:1", 1}}};
+  EXPECT_TRUE(room.HasBytes(stored, {6, {{"GPU:0", 5}, {"GPU:1", 19}}}));
+  EXPECT_TRUE(room.HasBytes(stored, {0, {{"GPU:2", 20}}}));
+  EXPECT_FALSE(room.HasBytes(stored, {7, {{"GPU:0", 5}}}));
+  EXPECT_FALSE(room.HasBytes(stored, {6, {{"GPU:0", 6}}}));
+  EXPECT_FALSE(room.HasBytes(stored, {0, {{"GPU:1", 20}}}));
 }
 
 }  // namespace

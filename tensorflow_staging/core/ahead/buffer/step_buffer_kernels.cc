@@ -29,6 +29,7 @@ namespace {
 class StepBufferOp : public OpKernel {
  public:
   explicit StepBufferOp(OpKernelConstruction* ctx) : OpKernel(ctx) {
+    options_.place_of = PlaceOf;
     OP_REQUIRES_OK(ctx, ctx->GetAttr("stage", &options_.name));
     OP_REQUIRES_OK(ctx, ctx->GetAttr("capacity", &options_.capacity));
     OP_REQUIRES_OK(ctx,
