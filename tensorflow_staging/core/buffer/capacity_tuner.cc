@@ -51,7 +51,7 @@ bool CapacityTuner::NeedsMore(int64_t full_at) {
   if (full_since_.has_value()) {
     const int64_t elapsed = full_at - *full_since_;
     if (waited_micros_ > elapsed / kToleratedPart) {
-      return capacity_ < std::min(limit_, kLargestCapacity);
+      return capacity_ < kLargestCapacity;
     }
     if (elapsed <= kMemoryMicros) return false;
   }

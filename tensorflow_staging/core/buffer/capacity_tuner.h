@@ -3,7 +3,6 @@
 #ifndef TENSORFLOW_STAGING_CORE_BUFFER_CAPACITY_TUNER_H_
 #define TENSORFLOW_STAGING_CORE_BUFFER_CAPACITY_TUNER_H_
 
-#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -20,13 +19,12 @@ namespace staging {
 // time that a buffer which was full is empty, however short the wait, and it
 // never shrinks.
 //
-// The capacity is 4 at first, and never smaller, unless a device has no memory for
-// so many records. Where a record takes about as long as a step, a buffer of one
-// record lets the producer and the step wait for each other all the time: where
-// both computed 3 ms, on two cores, a step took 3.56 ms with a capacity of 1, 3.41
-// with 2, 3.30 with 4, and no less with more. The waits that count below do not
-// show most of that; the cause may be that a woken thread shares the other's core
-// at first.
+// The capacity is 4 at first, and never smaller. Where a record takes about as long
+// as a step, a buffer of one record lets the producer and the step wait for each
+// other all the time: where both computed 3 ms, on two cores, a step took 3.56 ms
+// with a capacity of 1, 3.41 with 2, 3.30 with 4, and no less with more. The waits
+// that count below do not show most of that; the cause may be that a woken thread
+// shares the other's core at first.
 //   * It doubles if takes have waited for more than 1 % of the time, and the
 //     buffer was full both before and after those waits. What fills while the
 //     program pauses, as for an evaluation, does not count.
@@ -43,11 +41,7 @@ class CapacityTuner {
   // After how many takes without a change the capacity has settled.
   static constexpr int64_t kTakesToSettle = 1000;
 
-  int64_t capacity() const { return std::min(capacity_, limit_); }
-
-  // From here on the capacity is at most `limit`, which is at least 1.
-  void Limit(int64_t limit) { limit_ = limit; }
-  int64_t limit() const { return limit_; }
+  int64_t capacity() const { return capacity_; }
 
   bool settled() const { return takes_since_change_ >= kTakesToSettle; }
 
@@ -72,7 +66,6 @@ class CapacityTuner {
   void Change(int64_t capacity);
 
   int64_t capacity_ = kLeastCapacity;
-  int64_t limit_ = std::numeric_limits<int64_t>::max();
 
   // When the buffer was full first since the last take.
   std::optional<int64_t> full_at_;

@@ -5,19 +5,17 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <map>
+#include <limits>
 #include <optional>
-#include <string>
 
+#include "absl/algorithm/container.h"
 #include "tensorflow_staging/core/buffer/capacity_tuner.h"
+#include "tensorflow_staging/core/buffer/memory_bytes.h"
 #include "tensorflow_staging/core/buffer/slow_start.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 
 namespace tensorflow {
 namespace staging {
-
-// How many bytes records take in each memory: by device; the host is "".
-using BytesByPlace = std::map<std::string, int64_t>;
 
 // How many records a buffer may hold, and how many bytes: what it was told, what
 // it has found out (CapacityTuner), less while it fills (SlowStart), or less than
@@ -37,24 +35,19 @@ class Room {
   bool tunes() const { return given_capacity_ == kAutotune; }
   bool settled() const { return tunes() && tuner_.settled(); }
   int64_t capacity() const {
-    return tunes() ? tuner_.capacity()
-                   : std::min(given_capacity_, tuner_.limit());
+    return std::min(tunes() ? tuner_.capacity() : given_capacity_, limit_);
   }
   // How many records there is room for now.
   int64_t records() const {
-    return tunes() ? tuner_.capacity()
-                   : std::min(slow_start_.room(), tuner_.limit());
+    return std::min(tunes() ? tuner_.capacity() : slow_start_.room(), limit_);
   }
   // Whether there is room for `bytes` bytes beside `stored` others.
-  bool HasBytes(const BytesByPlace& stored, const BytesByPlace& bytes) const {
-    for (const auto& [place, size] : bytes) {
-      const int64_t bound =
-          place.empty() ? capacity_bytes_ : device_capacity_bytes_;
-      const auto found = stored.find(place);
-      const int64_t used = found == stored.end() ? 0 : found->second;
-      if (bound > 0 && size > bound - used) return false;
-    }
-    return true;
+  bool HasBytes(const MemoryBytes& stored, const MemoryBytes& bytes) const {
+    return Fits(stored.on_host, bytes.on_host, capacity_bytes_) &&
+           absl::c_all_of(bytes.on_devices, [&](const auto& of_device) {
+             return Fits(stored.On(of_device.device), of_device.bytes,
+                         device_capacity_bytes_);
+           });
   }
   // Whether there is less room than the capacity, which grows with the program's
   // pauses.
@@ -67,14 +60,19 @@ class Room {
     const int64_t before = capacity();
     // If it holds more than it may, that is on its way.
     if (held <= before) {
-      tuner_.Limit(std::max<int64_t>(std::min(held, before - 1), 1));
+      limit_ = std::max<int64_t>(std::min(held, before - 1), 1);
     }
     return capacity() < before;
   }
 
   // Notes that a put waits for room, but not for bytes.
   void OnFull(int64_t now_micros) {
-    tunes() ? tuner_.OnFull(now_micros) : slow_start_.OnFull();
+    if (!tunes()) {
+      slow_start_.OnFull();
+    } else if (tuner_.capacity() < limit_) {
+      // A larger capacity would leave no more room.
+      tuner_.OnFull(now_micros);
+    }
   }
   // Notes that a take has left `left` records in the buffer, and whether the
   // program paused before.
@@ -92,11 +90,11 @@ class Room {
   // Ends the slow start.
   void FillNow() { slow_start_.End(); }
 
-  // What a buffer that chooses its capacity has found.
-  const CapacityTuner& found() const { return tuner_; }
-  // Before the first record: goes on with what another buffer has found.
-  void GoOnWith(const CapacityTuner& found) {
-    tuner_ = found;
+  // Before the first record: goes on with what the room of another buffer that
+  // chooses its capacity has found.
+  void GoOnWith(const Room& found) {
+    limit_ = found.limit_;
+    tuner_ = found.tuner_;
     tuner_.Restart();
     if (settled()) reported_capacity_ = capacity();
   }
@@ -110,10 +108,16 @@ class Room {
   }
 
  private:
-  const int64_t given_capacity_;
-  const int64_t capacity_bytes_;
-  const int64_t device_capacity_bytes_;
-  // Of a buffer that chooses its capacity; of any other, only the limit.
+  static bool Fits(int64_t stored, int64_t bytes, int64_t bound) {
+    return bound <= 0 || bytes <= bound - stored;
+  }
+
+  int64_t given_capacity_;
+  int64_t capacity_bytes_;
+  int64_t device_capacity_bytes_;
+  // What devices have memory for.
+  int64_t limit_ = std::numeric_limits<int64_t>::max();
+  // Of a buffer that chooses its capacity.
   CapacityTuner tuner_;
   int64_t reported_capacity_ = 0;
   // Of a buffer whose capacity is given.

@@ -82,8 +82,8 @@ TEST(RoomTest, ATunedCapacityStaysWithinADevicesMemory) {
   EXPECT_TRUE(room.HoldFewer(/*held=*/3));
   Room next(kAutotune, /*capacity_bytes=*/0,
             /*device_capacity_bytes=*/0);
-  next.GoOnWith(room.found());
-  for (int64_t i = 1; i < 100; ++i) {
+  next.GoOnWith(room);
+  for (int64_t i = 1; 2 * i <= CapacityTuner::kTakesToSettle; ++i) {
     // Full, empty, and full again.
     for (Room* each : {&room, &next}) {
       each->OnFull(10 * i * kMillisecond);
@@ -93,27 +93,29 @@ TEST(RoomTest, ATunedCapacityStaysWithinADevicesMemory) {
       EXPECT_EQ(each->capacity(), 3);
     }
   }
+  // It has not grown in vain.
+  for (const Room* each : {&room, &next}) EXPECT_TRUE(each->settled());
 }
 
 TEST(RoomTest, BytesAreBoundedIfAskedFor) {
-  const BytesByPlace most = {{"", std::numeric_limits<int64_t>::max()},
-                             {"GPU:0", std::numeric_limits<int64_t>::max()}};
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  const MemoryBytes most = {kMost, {{"GPU:0", kMost}}};
   EXPECT_TRUE(Room(1, 0, 0).HasBytes(/*stored=*/{}, most));
   EXPECT_FALSE(Room(1, 10, 0).HasBytes(/*stored=*/{}, most));
   EXPECT_FALSE(Room(1, 0, 10).HasBytes(/*stored=*/{}, most));
-  EXPECT_TRUE(Room(1, 10, 0).HasBytes(/*stored=*/{{"", 4}}, {{"", 6}}));
-  EXPECT_FALSE(Room(1, 10, 0).HasBytes(/*stored=*/{{"", 4}}, {{"", 7}}));
+  EXPECT_TRUE(Room(1, 10, 0).HasBytes(/*stored=*/{4}, {6}));
+  EXPECT_FALSE(Room(1, 10, 0).HasBytes(/*stored=*/{4}, {7}));
 }
 
 TEST(RoomTest, BytesOfEachDeviceAreBoundedApart) {
   const Room room(/*capacity=*/1, /*capacity_bytes=*/10,
                   /*device_capacity_bytes=*/20);
-  const BytesByPlace stored = {{"", 4}, {"GPU:0", 15}, {"GPU:1", 1}};
-  EXPECT_TRUE(room.HasBytes(stored, {{"", 6}, {"GPU:0", 5}, {"GPU:1", 19}}));
-  EXPECT_TRUE(room.HasBytes(stored, {{"GPU:2", 20}}));
-  EXPECT_FALSE(room.HasBytes(stored, {{"", 7}, {"GPU:0", 5}}));
-  EXPECT_FALSE(room.HasBytes(stored, {{"", 6}, {"GPU:0", 6}}));
-  EXPECT_FALSE(room.HasBytes(stored, {{"GPU:1", 20}}));
+  const MemoryBytes stored = {4, {{"GPU:0", 15}, {"GPU:1", 1}}};
+  EXPECT_TRUE(room.HasBytes(stored, {6, {{"GPU:0", 5}, {"GPU:1", 19}}}));
+  EXPECT_TRUE(room.HasBytes(stored, {0, {{"GPU:2", 20}}}));
+  EXPECT_FALSE(room.HasBytes(stored, {7, {{"GPU:0", 5}}}));
+  EXPECT_FALSE(room.HasBytes(stored, {6, {{"GPU:0", 6}}}));
+  EXPECT_FALSE(room.HasBytes(stored, {0, {{"GPU:1", 20}}}));
 }
 
 }  // namespace

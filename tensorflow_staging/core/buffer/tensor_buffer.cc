@@ -13,7 +13,6 @@
 #include "tensorflow/core/platform/logging.h"
 #include "tensorflow/core/platform/refcount.h"
 #include "tensorflow/core/platform/strcat.h"
-#include "tensorflow_staging/core/records/lent_tensor.h"
 #include "tensorflow_staging/core/sources/ledger.h"
 
 namespace tensorflow {
@@ -42,12 +41,6 @@ int64_t NowMicros() {
   return std::chrono::duration_cast<std::chrono::microseconds>(
              std::chrono::steady_clock::now().time_since_epoch())
       .count();
-}
-
-int64_t BytesOf(const TensorBuffer::Record& record) {
-  int64_t bytes = 0;
-  for (const Tensor& tensor : record) bytes += tensor.TotalBytes();
-  return bytes;
 }
 
 }  // namespace
@@ -267,12 +260,12 @@ std::string TensorBuffer::KeepRecordsOn(const std::string& place) {
   return place_of_records_;
 }
 
-CapacityTuner TensorBuffer::FoundCapacity() const {
+Room TensorBuffer::FoundCapacity() const {
   mutex_lock l(mu_);
-  return room_.found();
+  return room_;
 }
 
-void TensorBuffer::GoOnWith(const CapacityTuner& found) {
+void TensorBuffer::GoOnWith(const Room& found) {
   mutex_lock l(mu_);
   room_.GoOnWith(found);
 }
@@ -332,24 +325,16 @@ std::vector<TensorBuffer::Record> TensorBuffer::Records() const {
 int64_t TensorBuffer::MemoryUsed() const {
   // Counting strings takes long.
   int64_t bytes = 0;
-  for (const Record& record : Records()) bytes += BytesOf(record);
+  for (const Record& record : Records()) bytes += BytesOf(record).Total();
   return bytes;
 }
 
 BufferStats TensorBuffer::GetStats() const {
   BufferStats stats;
-  const std::string place = Place();
-  int64_t bytes = 0;
-  BytesByPlace by_place;
-  for (const Record& record : Records()) {
-    bytes += BytesOf(record);
-    for (const Tensor& tensor : record) {
-      by_place[PlaceOf(tensor, place)] += tensor.TotalBytes();
-    }
-  }
-  stats.set_bytes(bytes);
-  by_place.erase("");
-  for (const auto& [device, size] : by_place) {
+  MemoryBytes bytes;
+  for (const Record& record : Records()) bytes.Add(BytesOf(record));
+  stats.set_bytes(bytes.Total());
+  for (const auto& [device, size] : bytes.on_devices) {
     stats.add_devices(device);
     stats.add_device_bytes(size);
   }
@@ -376,49 +361,47 @@ std::string TensorBuffer::Place() const {
   return place_of_records_.substr(0, place_of_records_.find(','));
 }
 
-BytesByPlace TensorBuffer::CountedBytes(const StoredRecord& stored) const {
-  BytesByPlace bytes;
+MemoryBytes TensorBuffer::BytesOf(const Record& record) const {
+  MemoryBytes bytes;
+  for (const Tensor& tensor : record) {
+    const std::string place =
+        options_.place_of == nullptr
+            ? ""
+            : options_.place_of(tensor, [this] { return Place(); });
+    (place.empty() ? bytes.on_host : bytes.On(place)) += tensor.TotalBytes();
+  }
+  return bytes;
+}
+
+MemoryBytes TensorBuffer::CountedBytes(const StoredRecord& stored) const {
   if (options_.capacity_bytes <= 0 && options_.device_capacity_bytes <= 0) {
-    return bytes;
+    return {};
   }
-  int64_t& on_host = bytes[""];
-  const std::string place = Place();
-  for (const Tensor& tensor : stored.record) {
-    const std::string device = PlaceOf(tensor, place);
-    (device.empty() ? on_host : bytes[device]) += tensor.TotalBytes();
-  }
+  MemoryBytes bytes = BytesOf(stored.record);
   if (stored.reads == nullptr) return bytes;
-  stored.reads->ForEach([&stored, &on_host](const HeldEntry& entry) {
+  stored.reads->ForEach([&stored, &bytes](const HeldEntry& entry) {
     for (const Tensor& tensor : entry.outcome->element) {
       // The region may pass tensors of its elements on.
       if (absl::c_none_of(stored.record, [&tensor](const Tensor& other) {
             return tensor.SharesBufferWith(other);
           })) {
-        on_host += tensor.TotalBytes();
+        bytes.on_host += tensor.TotalBytes();
       }
     }
   });
   return bytes;
 }
 
-bool TensorBuffer::HasRoom(const BytesByPlace& bytes) const {
+bool TensorBuffer::HasRoom(const MemoryBytes& bytes) const {
   return records_.empty() ||
          (static_cast<int64_t>(records_.size()) < room_.records() &&
           room_.HasBytes(stored_bytes_, bytes));
 }
 
 void TensorBuffer::Store(StoredRecord stored) {
-  for (const auto& [place, bytes] : stored.bytes) {
-    stored_bytes_[place] += bytes;
-  }
+  stored_bytes_.Add(stored.bytes);
   records_.push_back(std::move(stored));
   ++counters_.put;
-}
-
-void TensorBuffer::Uncount(const StoredRecord& stored) {
-  for (const auto& [place, bytes] : stored.bytes) {
-    stored_bytes_[place] -= bytes;
-  }
 }
 
 bool TensorBuffer::GiveToTake(StoredRecord* stored, DueCallbacks* due) {
@@ -446,7 +429,7 @@ std::optional<TensorBuffer::StoredRecord> TensorBuffer::RemoveOldest(
     if (records_.empty()) return std::nullopt;
     StoredRecord stored = std::move(records_.front());
     records_.pop_front();
-    Uncount(stored);
+    stored_bytes_.Subtract(stored.bytes);
     const bool is_valid =
         stored.reads == nullptr ||
         (uses ? stored.reads->Use() : !stored.reads->is_stale());

@@ -20,9 +20,9 @@
 #include "tensorflow/core/platform/status.h"
 #include "tensorflow/core/platform/thread_annotations.h"
 #include "tensorflow_staging/core/buffer/buffer_counters.h"
-#include "tensorflow_staging/core/buffer/capacity_tuner.h"
 #include "tensorflow_staging/core/buffer/deadline_timer.h"
 #include "tensorflow_staging/core/buffer/due_callbacks.h"
+#include "tensorflow_staging/core/buffer/memory_bytes.h"
 #include "tensorflow_staging/core/buffer/room.h"
 #include "tensorflow_staging/core/buffer/run_gate.h"
 #include "tensorflow_staging/core/buffer/waiting_list.h"
@@ -121,6 +121,12 @@ class TensorBuffer : public Stage {
     bool goes_on = true;
     // How long a take waits for the first put or Resume.
     int64_t idle_timeout_millis = 5000;
+    // Returns the device in whose memory a tensor is, such as GPU:0, or "" if it is
+    // the host's. `computed_on` returns the device that computes the records. Null
+    // if all records are in host memory.
+    std::string (*place_of)(const Tensor& tensor,
+                            absl::FunctionRef<std::string()> computed_on) =
+        nullptr;
   };
 
   // Chosen, not measured: many records of most models.
@@ -233,8 +239,8 @@ class TensorBuffer : public Stage {
 
   // What a buffer that chooses its capacity has found. Another may go on with
   // that, before its first record.
-  CapacityTuner FoundCapacity() const TF_LOCKS_EXCLUDED(mu_);
-  void GoOnWith(const CapacityTuner& found) TF_LOCKS_EXCLUDED(mu_);
+  Room FoundCapacity() const TF_LOCKS_EXCLUDED(mu_);
+  void GoOnWith(const Room& found) TF_LOCKS_EXCLUDED(mu_);
 
   // Notes that a device had no memory for a record that is about to be put, and
   // stays on the host: `cause` says which. From here on the buffer holds fewer
@@ -260,8 +266,8 @@ class TensorBuffer : public Stage {
   enum class State { kIdle, kOpen, kEnding, kClosed };
 
   struct StoredRecord : TakenRecord {
-    // What counts against the bounds; empty if there are none.
-    BytesByPlace bytes;
+    // What counts against the bounds; nothing if there are none.
+    MemoryBytes bytes;
   };
 
   struct WaitingPut {
@@ -285,13 +291,11 @@ class TensorBuffer : public Stage {
   std::vector<Record> Records() const TF_LOCKS_EXCLUDED(mu_);
   // The device that computes the records, such as GPU:0.
   std::string Place() const TF_LOCKS_EXCLUDED(mu_);
+  MemoryBytes BytesOf(const Record& record) const TF_LOCKS_EXCLUDED(mu_);
   // What of a record counts against the bounds on bytes.
-  BytesByPlace CountedBytes(const StoredRecord& stored) const
+  MemoryBytes CountedBytes(const StoredRecord& stored) const
       TF_LOCKS_EXCLUDED(mu_);
-  bool HasRoom(const BytesByPlace& bytes) const
-      TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // `stored` is no longer in records_.
-  void Uncount(const StoredRecord& stored) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool HasRoom(const MemoryBytes& bytes) const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Store(StoredRecord stored) TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void DropStale(StoredRecord stored, PutDone done, DueCallbacks* due)
       TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -400,7 +404,7 @@ class TensorBuffer : public Stage {
 
   // The oldest first.
   std::deque<StoredRecord> records_ TF_GUARDED_BY(mu_);
-  BytesByPlace stored_bytes_ TF_GUARDED_BY(mu_);
+  MemoryBytes stored_bytes_ TF_GUARDED_BY(mu_);
   Room room_ TF_GUARDED_BY(mu_);
   BufferCounters counters_ TF_GUARDED_BY(mu_);
   RunGate gate_ TF_GUARDED_BY(mu_);

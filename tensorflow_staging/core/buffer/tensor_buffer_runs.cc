@@ -110,7 +110,7 @@ void TensorBuffer::Drop(absl::FunctionRef<bool(const StoredRecord&)> is_dropped,
   std::deque<StoredRecord> kept;
   for (StoredRecord& stored : records_) {
     if (is_dropped(stored)) {
-      Uncount(stored);
+      stored_bytes_.Subtract(stored.bytes);
       ++counters_.discarded;
       due->Destroy(std::move(stored));
     } else {

@@ -129,6 +129,12 @@ TEST(TensorBufferTest, BytesOfADeviceHaveABoundOfTheirOwn) {
   options.capacity = 10;
   options.capacity_bytes = 1000;
   options.device_capacity_bytes = 100;
+  options.place_of = [](const Tensor& tensor,
+                        absl::FunctionRef<std::string()> computed_on) {
+    return tensor.GetMemoryType() == AllocatorMemoryType::kDevice
+               ? computed_on()
+               : std::string();
+  };
   const core::RefCountPtr<TensorBuffer> buffer(new TensorBuffer(options));
   buffer->KeepRecordsOn("GPU:0, with tensors 0 on the host");
   EXPECT_EQ(Put(buffer.get(), record(400, 40)), OkStatus());

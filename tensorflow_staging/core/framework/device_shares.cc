@@ -20,13 +20,14 @@ bool IsFullNameOfAccelerator(const std::string& device) {
 
 }  // namespace
 
-void WriteShares(const std::vector<DeviceShare>& shares, Node* node) {
+void WriteShares(const SharesByDevice& shares, Node* node) {
+  if (shares.empty()) return;
   // One entry of each list for each tensor of a share.
   std::vector<std::string> devices;
   std::vector<int> tensors;
-  for (const DeviceShare& share : shares) {
-    devices.insert(devices.end(), share.tensors.size(), share.device);
-    tensors.insert(tensors.end(), share.tensors.begin(), share.tensors.end());
+  for (const auto& [device, of_device] : shares) {
+    devices.insert(devices.end(), of_device.size(), device);
+    tensors.insert(tensors.end(), of_device.begin(), of_device.end());
   }
   node->AddAttr(kShareDevicesAttr, devices);
   node->AddAttr(kShareTensorsAttr, tensors);

@@ -3,6 +3,8 @@
 #ifndef TENSORFLOW_STAGING_CORE_FRAMEWORK_DEVICE_SHARES_H_
 #define TENSORFLOW_STAGING_CORE_FRAMEWORK_DEVICE_SHARES_H_
 
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,8 +25,12 @@ struct DeviceShare {
   std::vector<int> tensors;
 };
 
-// Says on `node`, a Put or a Take, which shares the records of its stage have.
-void WriteShares(const std::vector<DeviceShare>& shares, Node* node);
+// The tensors of shares, by accelerator.
+using SharesByDevice = std::map<std::string, std::set<int>>;
+
+// Says on `node`, a Put or a Take, which shares the records of its stage have, if
+// they have any.
+void WriteShares(const SharesByDevice& shares, Node* node);
 
 // Whether WriteShares has written shares on a node.
 bool HasShares(const NodeDef& node);

@@ -29,6 +29,8 @@ TEST(DeviceSharesTest, WhatIsWrittenIsRead) {
   EXPECT_FALSE(HasShares(node->def()));
   EXPECT_EQ(ReadShares(node->def(), 6, &shares), OkStatus());
   EXPECT_TRUE(shares.empty());
+  WriteShares({}, node);
+  EXPECT_FALSE(HasShares(node->def()));
 
   WriteShares({{kGpu1, {0, 2}}, {kGpu2, {2}}}, node);
   EXPECT_TRUE(HasShares(node->def()));

@@ -20,6 +20,7 @@
 #include "tensorflow/core/util/device_name_utils.h"
 #include "tensorflow_staging/core/framework/device_shares.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
+#include "tensorflow_staging/core/records/lent_tensor.h"
 
 namespace tensorflow {
 namespace staging {
@@ -106,6 +107,7 @@ bool TouchesRecords(const OpKernel& kernel) {
 }  // namespace
 
 BufferReference::BufferReference(OpKernelConstruction* ctx) {
+  options_.place_of = PlaceOf;
   OP_REQUIRES_OK(ctx, ctx->GetAttr(kSharedNameAttr, &options_.name));
   OP_REQUIRES_OK(ctx, ctx->GetAttr(kCapacityAttr, &options_.capacity));
   OP_REQUIRES_OK(ctx,

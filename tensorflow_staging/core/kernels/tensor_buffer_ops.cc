@@ -241,7 +241,7 @@ class TensorBufferTakeOp : public AsyncBufferKernel {
   void Use(OpKernelContext* ctx, TensorBuffer::Record record,
            DoneCallback done) const {
     RecordMark mark = RemoveMark(&record);
-    if (mark.by == nullptr || !mark.is_on_host()) {
+    if (mark.kept_free.empty()) {
       ctx->SetStatus(SetOutputs(ctx, std::move(record)));
       done();
       return;

@@ -9,7 +9,7 @@
 
 #include "tensorflow/core/platform/refcount.h"
 #include "tensorflow/core/platform/status.h"
-#include "tensorflow_staging/core/buffer/capacity_tuner.h"
+#include "tensorflow_staging/core/buffer/room.h"
 #include "tensorflow_staging/core/producers/run_outcome.h"
 #include "tensorflow_staging/core/protobuf/buffer_stats.pb.h"
 #include "tensorflow_staging/core/sources/stage.h"
@@ -53,9 +53,7 @@ class RegionRuns {
   virtual Status ReadStats(BufferStats* stats) = 0;
   // The capacity that a buffer has found which other stages of the region can go on
   // with; nothing if there are no others.
-  virtual std::optional<CapacityTuner> FoundCapacity() const {
-    return std::nullopt;
-  }
+  virtual std::optional<Room> FoundCapacity() const { return std::nullopt; }
 };
 
 }  // namespace staging

@@ -19,7 +19,7 @@ int64_t StageTuning::Begin() {
 
 void StageTuning::OnRecord(int64_t number, const std::string& name,
                            int64_t records, RegionRuns* runs) {
-  const std::optional<CapacityTuner> capacity = runs->FoundCapacity();
+  const std::optional<Room> capacity = runs->FoundCapacity();
   const auto now = std::chrono::steady_clock::now();
   {
     mutex_lock l(mu_);
@@ -59,7 +59,7 @@ bool StageTuning::settled() const {
 }
 
 void StageTuning::GiveCapacityTo(TensorBuffer* buffer) const {
-  std::optional<CapacityTuner> capacity;
+  std::optional<Room> capacity;
   {
     mutex_lock l(mu_);
     capacity = capacity_;

@@ -9,7 +9,7 @@
 
 #include "tensorflow/core/platform/mutex.h"
 #include "tensorflow/core/platform/thread_annotations.h"
-#include "tensorflow_staging/core/buffer/capacity_tuner.h"
+#include "tensorflow_staging/core/buffer/room.h"
 #include "tensorflow_staging/core/buffer/tensor_buffer.h"
 #include "tensorflow_staging/core/producers/region_runs.h"
 #include "tensorflow_staging/core/producers/tuning_periods.h"
@@ -53,7 +53,7 @@ class StageTuning {
   // What was logged last.
   int reported_ TF_GUARDED_BY(mu_) = 0;
   // Nothing before the first record.
-  std::optional<CapacityTuner> capacity_ TF_GUARDED_BY(mu_);
+  std::optional<Room> capacity_ TF_GUARDED_BY(mu_);
 };
 
 }  // namespace staging

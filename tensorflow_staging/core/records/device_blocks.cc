@@ -85,7 +85,10 @@ void DeviceBlocks::MakeRoom(bool waits) {
   std::deque<Tensor> freed;
   mutex_lock l(mu_);
   freed.swap(free_);
-  if (waits && freed.empty()) given_back_.WaitFor(&mu_, kMoment);
+  if (!waits || !freed.empty()) return;
+  ++waiting_;
+  given_back_.WaitFor(&mu_, kMoment);
+  --waiting_;
 }
 
 std::shared_ptr<void> DeviceBlocks::KeepOneFree() {
@@ -117,7 +120,7 @@ void DeviceBlocks::Return(Tensor memory) {
   mutex_lock l(mu_);
   --lent_;
   free_.push_back(std::move(memory));
-  given_back_.NotifyAll();
+  if (waiting_ > 0) given_back_.NotifyAll();
   // Blocks of sizes that are no longer used would stay for ever.
   if (lent_ + free_.size() > most_lent_) {
     too_many = std::move(free_.front());

@@ -81,6 +81,8 @@ class DeviceBlocks : public std::enable_shared_from_this<DeviceBlocks> {
   size_t lent_ TF_GUARDED_BY(mu_) = 0;
   size_t most_lent_ TF_GUARDED_BY(mu_) = 0;
   SteadyCondition given_back_;
+  // How many callers wait for it.
+  int waiting_ TF_GUARDED_BY(mu_) = 0;
   // How many records are on the host for want of memory.
   std::atomic<int64_t> kept_out_{0};
 

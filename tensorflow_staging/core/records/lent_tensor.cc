@@ -94,7 +94,8 @@ Status AwaitContent(const std::vector<Tensor>& record,
   return OkStatus();
 }
 
-std::string PlaceOf(const Tensor& tensor, const std::string& computed_on) {
+std::string PlaceOf(const Tensor& tensor,
+                    absl::FunctionRef<std::string()> computed_on) {
   const ::tensorflow::TensorBuffer* const root = Root(tensor);
   if (root == nullptr ||
       root->GetMemoryType() != AllocatorMemoryType::kDevice) {
@@ -102,7 +103,7 @@ std::string PlaceOf(const Tensor& tensor, const std::string& computed_on) {
   }
   const auto* loan = dynamic_cast<const Loan*>(root);
   return loan != nullptr && !loan->place().empty() ? loan->place()
-                                                   : computed_on;
+                                                   : computed_on();
 }
 
 bool IsLentTo(const Tensor& tensor, const KernelStream& borrower) {

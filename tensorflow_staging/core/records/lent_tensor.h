@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
+#include "absl/functional/function_ref.h"
 #include "tensorflow/core/framework/device_base.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/platform/status.h"
@@ -44,8 +45,9 @@ Status AwaitContent(const std::vector<Tensor>& record,
                     const DeviceBase& device);
 
 // Returns the device in whose memory a tensor of a record is, such as GPU:0; the
-// host is "". `computed_on` is the device that has computed what is no copy.
-std::string PlaceOf(const Tensor& tensor, const std::string& computed_on);
+// host is "". `computed_on` returns the device that has computed what is no copy.
+std::string PlaceOf(const Tensor& tensor,
+                    absl::FunctionRef<std::string()> computed_on);
 
 // Whether `tensor` is in memory that is lent to kernels on `borrower`.
 bool IsLentTo(const Tensor& tensor, const KernelStream& borrower);

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <thread>  // NOLINT
 #include <utility>
 #include <vector>
@@ -171,6 +172,22 @@ TEST_F(LentTensorTest, AStreamCallsWhenWhatIsQueuedIsDone) {
   EXPECT_FALSE(called.HasBeenNotified());
   late.Release();
   EXPECT_TRUE(called.WaitForNotificationWithTimeout(absl::Seconds(20)));
+}
+
+TEST_F(LentTensorTest, OnlyWhatADeviceHasComputedIsWhereThatIs) {
+  int asked = 0;
+  const auto computed_on = [&asked] {
+    ++asked;
+    return std::string("GPU:1");
+  };
+  const Tensor copied = LendTensor(
+      Compute(1), step_stream_, [](Tensor) {}, /*content=*/nullptr, "GPU:0");
+  EXPECT_EQ(PlaceOf(Tensor(int64_t{1}), computed_on), "");
+  EXPECT_EQ(PlaceOf(copied, computed_on), "GPU:0");
+  EXPECT_EQ(asked, 0);
+  EXPECT_EQ(PlaceOf(Compute(2), computed_on), "GPU:1");
+  EXPECT_EQ(asked, 1);
+  TF_CHECK_OK(stage_->Sync());
 }
 
 TEST(KernelStreamTest, StreamsOfOneGpuShareItsMemory) {

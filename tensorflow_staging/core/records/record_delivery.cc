@@ -36,6 +36,12 @@ std::set<int> AllTensors(const std::vector<int>& indices,
   return all;
 }
 
+void AddMark(RecordMark mark, std::vector<Tensor>* record) {
+  Tensor tensor(DT_VARIANT, TensorShape({}));
+  tensor.scalar<Variant>()() = Delivered{std::move(mark)};
+  record->push_back(std::move(tensor));
+}
+
 }  // namespace
 
 RecordDelivery::RecordDelivery(std::string device, std::vector<int> indices,
@@ -75,23 +81,20 @@ Status RecordDelivery::Deliver(const OpKernelContext& ctx, IfFull if_full,
 Status RecordDelivery::DeliverOrKeep(const OpKernelContext& ctx,
                                      std::vector<Tensor>* record,
                                      Status* full) const {
-  Delivered mark;
-  mark.by = shared_from_this();
   const Status status = Deliver(ctx, IfFull::kGiveUp, record);
-  if (errors::IsResourceExhausted(status)) {
-    *full = status;
-    for (const int i : copied_) {
-      (*record)[i] = OwnedTensor(std::move((*record)[i]));
-    }
-    mark.kept_free.push_back(upload_.KeepOneFree());
-    shares_.KeepOneFree(&mark.kept_free);
-  } else if (!status.ok()) {
-    return status;
+  if (!errors::IsResourceExhausted(status)) return status;
+  *full = status;
+  for (const int i : copied_) {
+    (*record)[i] = OwnedTensor(std::move((*record)[i]));
   }
-  Tensor tensor(DT_VARIANT, TensorShape({}));
-  tensor.scalar<Variant>()() = std::move(mark);
-  record->push_back(std::move(tensor));
+  RecordMark mark = {shared_from_this(), {upload_.KeepOneFree()}};
+  shares_.KeepOneFree(&mark.kept_free);
+  AddMark(std::move(mark), record);
   return OkStatus();
+}
+
+void RecordDelivery::Mark(std::vector<Tensor>* record) const {
+  AddMark({shared_from_this()}, record);
 }
 
 RecordMark RemoveMark(std::vector<Tensor>* record) {

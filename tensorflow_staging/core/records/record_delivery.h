@@ -46,10 +46,12 @@ class RecordDelivery : public std::enable_shared_from_this<RecordDelivery> {
                  std::vector<Tensor>* record) const {
     return Deliver(ctx, IfFull::kWait, record);
   }
-  // The same for a Put, which does not wait. Marks the record. If there is no
-  // memory, it stays on the host, and `*full` says of what there is none.
+  // The same for a Put, which does not wait. If there is no memory, the record
+  // stays on the host, with a mark, and `*full` says of what there is none.
   Status DeliverOrKeep(const OpKernelContext& ctx, std::vector<Tensor>* record,
                        Status* full) const;
+  // Marks a record that was delivered, for a Take that may want it elsewhere.
+  void Mark(std::vector<Tensor>* record) const;
 
   // Removes the shares of a record whose mark was removed (RecordShares).
   Tensor RemoveShares(std::vector<Tensor>* record) const {
@@ -72,15 +74,13 @@ class RecordDelivery : public std::enable_shared_from_this<RecordDelivery> {
   const std::set<int> copied_;
 };
 
-// What a Put has done with a record.
+// What a Put has noted on a record.
 struct RecordMark {
-  // Null if it has copied nothing: the host has the record.
+  // Null if there is no mark.
   std::shared_ptr<const RecordDelivery> by;
-  // Not empty if the host has it because there was no memory. Must live until the
-  // record has got some.
+  // Not empty if the host has the record because there was no memory. Must live
+  // until the record has got some.
   std::vector<std::shared_ptr<void>> kept_free;
-
-  bool is_on_host() const { return by == nullptr || !kept_free.empty(); }
 };
 
 // Removes the mark of a record, if it has one.

@@ -197,6 +197,15 @@ TEST_P(GpuUploadSessionTest, ASessionEndsWhileCopiesAreQueued) {
   session_.reset();
 }
 
+TEST_P(GpuUploadSessionTest, ADeliveredRecordHasOnlyItsElementOnTheHost) {
+  TF_CHECK_OK(runner_->Start());
+  BufferStats stats;
+  AwaitFullBuffer(&stats);
+  ASSERT_EQ(stats.device_bytes_size(), 1);
+  const int64_t on_host = stats.bytes() - stats.device_bytes(0);
+  EXPECT_EQ(on_host, stats.records() * sizeof(int64_t));
+}
+
 // A GPU copies from pinned memory without the host.
 TEST_P(GpuUploadSessionTest, CopiesComeFromPinnedMemory) {
   const int64_t copies = gpu_->counts().host_to_device.count;

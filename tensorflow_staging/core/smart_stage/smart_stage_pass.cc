@@ -135,13 +135,10 @@ Status StageGraph(const GraphOptimizationPassOptions& options, Graph* graph) {
   std::vector<LateStage> late;
   TF_RETURN_IF_ERROR(
       AlignStages(counts, settings.content, rewrite, graph, &late));
-  // The stages of lookups, which follow the others, cannot be unstaged.
-  const AlignedWith aligned =
-      CanUnstageForRun() && !settings.async_embedding.enabled
-          ? AlignedWith::kTraining
-          : AlignedWith::kEachRun;
   const StagePlan plan(*graph, settings.enabled, settings.name, counts_after,
-                       settings.content, aligned);
+                       settings.content,
+                       AlignmentOfSmartStage(CanUnstageForRun(),
+                                             settings.async_embedding.enabled));
   std::vector<PrefetchRunnerOptions> runners = RunnersOfPlan(plan, settings);
   // Running stages do not change, and have been logged already.
   if (!counts.graph_grows() && settings.enabled) {

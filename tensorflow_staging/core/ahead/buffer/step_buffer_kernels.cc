@@ -29,6 +29,7 @@ namespace {
 class StepBufferOp : public OpKernel {
  public:
   explicit StepBufferOp(OpKernelConstruction* ctx) : OpKernel(ctx) {
+    options_.place_of = PlaceOf;
     OP_REQUIRES_OK(ctx, ctx->GetAttr("stage", &options_.name));
     OP_REQUIRES_OK(ctx, ctx->GetAttr("capacity", &options_.capacity));
     OP_REQUIRES_OK(ctx,
@@ -91,7 +92,11 @@ class StepBufferPutOp : public AsyncOpKernel {
     if (!delivers) return OkStatus();
     Status full;
     TF_RETURN_IF_ERROR(delivery->DeliverOrKeep(*ctx, record, &full));
-    if (!full.ok()) buffer->HoldFewer(full);
+    if (full.ok()) {
+      delivery->Mark(record);
+    } else {
+      buffer->HoldFewer(full);
+    }
     return OkStatus();
   }
 };
@@ -162,7 +167,7 @@ class StepBufferTakeOp : public AsyncOpKernel {
   void Use(OpKernelContext* ctx, StepBuffer* buffer,
            TensorBuffer::Record record, const DoneCallback& done) const {
     RecordMark mark = RemoveMark(&record);
-    const bool on_host = mark.is_on_host();
+    const bool on_host = mark.by == nullptr || !mark.kept_free.empty();
     Tensor shares;
     if (!on_host) shares = mark.by->RemoveShares(&record);
     // Nothing in the rest uses the states, so they are on the host.
@@ -180,10 +185,10 @@ class StepBufferTakeOp : public AsyncOpKernel {
     // There may be no memory yet; or another step has taken records of this buffer
     // to where it runs. This thread may be one that calls back after events, for
     // which memory and copies wait.
-    Env::Default()->SchedClosure([this, ctx, mark = std::move(mark),
+    Env::Default()->SchedClosure([this, ctx, on_host, mark = std::move(mark),
                                   record = std::move(record), done]() mutable {
       Status status;
-      if (!mark.is_on_host()) status = mark.by->TakeBack(ctx, &record);
+      if (!on_host) status = mark.by->TakeBack(ctx, &record);
       if (status.ok()) status = UseFromHost(ctx, std::move(record));
       mark = {};
       ctx->SetStatus(status);

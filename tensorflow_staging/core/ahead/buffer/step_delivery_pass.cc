@@ -3,7 +3,6 @@
 #include "tensorflow_staging/core/ahead/buffer/step_delivery_pass.h"
 
 #include <cstdint>
-#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -38,7 +37,7 @@ Status Deliver(const Graph& graph, Node* take) {
   TF_RETURN_IF_ERROR(uses.Find());
   if (uses.device().empty()) return OkStatus();
   std::set<int> delivered;
-  std::map<std::string, std::set<int>> further;
+  SharesByDevice shares;
   for (const Carried& carried : uses.carried()) {
     const int i = carried.take_output;
     if (!DataTypeCanUseMemcpy(take->output_type(i))) continue;
@@ -48,19 +47,15 @@ Status Deliver(const Graph& graph, Node* take) {
     TF_RETURN_IF_ERROR(IsUsedOnHost(uses, *take, carried, &on_host));
     for (const std::string& device : devices) {
       if (device != uses.device()) {
-        further[device].insert(i);
+        shares[device].insert(i);
       } else if (!on_host) {
         delivered.insert(i);
       }
     }
   }
-  if (delivered.empty() && further.empty()) return OkStatus();
+  if (delivered.empty() && shares.empty()) return OkStatus();
   uses.MoveTake(uses.device(), delivered);
-  std::vector<DeviceShare> shares;
-  for (const auto& [device, tensors] : further) {
-    shares.push_back({device, {tensors.begin(), tensors.end()}});
-  }
-  if (!shares.empty()) WriteShares(shares, take);
+  WriteShares(shares, take);
   return OkStatus();
 }
 

@@ -20,6 +20,7 @@
 #include "tensorflow/core/lib/core/status_test_util.h"
 #include "tensorflow/core/public/session.h"
 #include "tensorflow_staging/core/ahead/buffer/step_buffer.h"
+#include "tensorflow_staging/core/protobuf/buffer_stats.pb.h"
 #include "tensorflow_staging/core/testing/fake_gpu.h"
 
 namespace tensorflow {
@@ -158,6 +159,15 @@ class StepDeliveryTest : public ::testing::TestWithParam<bool> {
     EXPECT_EQ(outputs[1].scalar<int32>()(), length);
   }
 
+  BufferStats Stats() {
+    std::vector<Tensor> outputs;
+    TF_CHECK_OK(session_->Run({}, {"handle:0"}, {}, &outputs));
+    const StatusOr<StepBuffer*> buffer =
+        outputs[0].scalar<ResourceHandle>()().GetResource<StepBuffer>();
+    TF_CHECK_OK(buffer.status());
+    return (*buffer)->GetStats();
+  }
+
   // A GPU counts for all sessions of the process.
   int64_t Copies() {
     return gpu_->counts().host_to_device.count - copies_before_;
@@ -179,6 +189,17 @@ TEST_P(StepDeliveryTest, FromTheFirstStepOnPutsCopy) {
   EXPECT_EQ(Copies(), 3);
   ExpectStep(3, 3);
   EXPECT_EQ(Copies(), 3) << "the record was there";
+}
+
+TEST_P(StepDeliveryTest, ADeliveredRecordCountsWhereItIs) {
+  Put(1, "a");
+  EXPECT_EQ(Stats().devices_size(), 0);
+  ExpectStep(1, 1);
+  Put(2, "ab");
+  const BufferStats stats = Stats();
+  ASSERT_EQ(stats.devices_size(), 1);
+  EXPECT_EQ(stats.devices(0), "GPU:0");
+  EXPECT_EQ(stats.device_bytes(0), 4 * sizeof(int64_t));
 }
 
 TEST_P(StepDeliveryTest, APutGoesOnWhileTheGpuIsBusy) {

@@ -20,6 +20,7 @@
 #include "tensorflow/core/platform/errors.h"
 #include "tensorflow/core/platform/notification.h"
 #include "tensorflow_staging/core/buffer/capacity_tuner.h"
+#include "tensorflow_staging/core/buffer/room.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
 #include "tensorflow_staging/core/sources/staged_run.h"
 
@@ -415,7 +416,8 @@ TEST(FunctionRunnerTuningTest, StagesOfAStepGoOnWithTheCapacityThatWasFound) {
   const int64_t stage = tuning.Begin();
   EXPECT_EQ(first.buffer()->GetStats().capacity(),
             CapacityTuner::kLeastCapacity);
-  CapacityTuner found;
+  Room found(kAutotune, /*capacity_bytes=*/0, /*device_capacity_bytes=*/0);
+  const Room unchanged = found;
   // Full, empty and full again.
   found.OnFull(1000);
   found.OnTake(3, /*paused=*/false);
@@ -430,7 +432,7 @@ TEST(FunctionRunnerTuningTest, StagesOfAStepGoOnWithTheCapacityThatWasFound) {
   tuning.GiveCapacityTo(second.buffer());
   EXPECT_EQ(second.buffer()->GetStats().capacity(), found.capacity());
   // The stage before tunes no more.
-  first.buffer()->GoOnWith(CapacityTuner());
+  first.buffer()->GoOnWith(unchanged);
   tuning.OnRecord(stage, "first", /*records=*/2, &first);
   FunctionRuns third = make_runs();
   tuning.GiveCapacityTo(third.buffer());

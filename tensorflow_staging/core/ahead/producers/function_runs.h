@@ -13,7 +13,7 @@
 #include "tensorflow/core/platform/refcount.h"
 #include "tensorflow/core/platform/status.h"
 #include "tensorflow_staging/core/ahead/buffer/step_buffer.h"
-#include "tensorflow_staging/core/buffer/capacity_tuner.h"
+#include "tensorflow_staging/core/buffer/room.h"
 #include "tensorflow_staging/core/producers/region_runs.h"
 
 namespace tensorflow {
@@ -44,7 +44,7 @@ class FunctionRuns : public RegionRuns {
   RunOutcome OutcomeOf(const Status& error) const override;
   Status Close(int source, uint64_t number, const Status& cause) override;
   Status ReadStats(BufferStats* stats) override;
-  std::optional<CapacityTuner> FoundCapacity() const override {
+  std::optional<Room> FoundCapacity() const override {
     return buffer_->FoundCapacity();
   }
 

@@ -27,6 +27,14 @@ enum class AlignedWith {
   kTraining,
 };
 
+// Returns what the regions of SmartStage are aligned with. The stages of lookups,
+// which follow the others, cannot be unstaged.
+inline AlignedWith AlignmentOfSmartStage(bool can_unstage,
+                                         bool stages_lookups) {
+  return can_unstage && !stages_lookups ? AlignedWith::kTraining
+                                        : AlignedWith::kEachRun;
+}
+
 // The division of a graph into regions, which run ahead of the step, and the
 // step, with a reason for every node that does not run ahead.
 //

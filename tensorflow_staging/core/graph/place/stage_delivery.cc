@@ -2,7 +2,6 @@
 
 #include "tensorflow_staging/core/graph/place/stage_delivery.h"
 
-#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -88,7 +87,6 @@ Status IsCopiedFromHost(const Graph& graph, const StageRecords& stage, int i,
 Status FindPlaces(const Graph& graph, const StageRecords& stage,
                   const RecordUses& uses, RecordPlaces* places) {
   if (uses.device().empty()) return OkStatus();
-  std::map<std::string, std::set<int>> shares;
   for (const Carried& carried : uses.carried()) {
     const int i = carried.take_output;
     std::set<std::string> devices;
@@ -103,13 +101,12 @@ Status FindPlaces(const Graph& graph, const StageRecords& stage,
     if (can_hold && is_held) places->held.insert(i);
     if (!is_copied) continue;
     for (const std::string& device : devices) {
-      if (device != uses.device()) shares[device].insert(i);
+      if (device != uses.device()) places->shares[device].insert(i);
     }
   }
-  for (const auto& [device, tensors] : shares) {
-    places->shares.push_back({device, {tensors.begin(), tensors.end()}});
+  if (!places->held.empty() || !places->shares.empty()) {
+    places->device = uses.device();
   }
-  if (!places->held.empty() || !shares.empty()) places->device = uses.device();
   return OkStatus();
 }
 
@@ -151,11 +148,11 @@ Status Deliver(const Graph& graph, const StageRecords& stage,
   if (places.device.empty()) return OkStatus();
   for (Node* put : stage.puts) {
     TF_RETURN_IF_ERROR(MovePut(graph, places.device, places.held, put));
-    if (!places.shares.empty()) WriteShares(places.shares, put);
+    WriteShares(places.shares, put);
   }
   for (size_t i = 0; i < uses.size(); ++i) {
     uses[i].MoveTake(places.device, places.held);
-    if (!places.shares.empty()) WriteShares(places.shares, stage.takes[i]);
+    WriteShares(places.shares, stage.takes[i]);
   }
   return OkStatus();
 }

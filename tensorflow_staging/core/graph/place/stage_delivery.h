@@ -6,7 +6,6 @@
 #include <map>
 #include <set>
 #include <string>
-#include <vector>
 
 #include "tensorflow/core/graph/graph.h"
 #include "tensorflow/core/platform/status.h"
@@ -27,7 +26,7 @@ struct RecordPlaces {
   // memory.
   std::set<int> held;
   // What each further accelerator gets.
-  std::vector<DeviceShare> shares;
+  SharesByDevice shares;
 };
 
 // Those of the stages that deliver their records.

@@ -14,7 +14,7 @@ namespace tensorflow {
 namespace staging {
 
 NodeSides::NodeSides(const Graph& graph, const StagePlan& plan,
-                     const PlannedLookups* lookups)
+                     const PlannedLookups* lookups, AlignedWith aligned)
     : graph_(graph),
       plan_(plan),
       lookups_(lookups),
@@ -22,8 +22,7 @@ NodeSides::NodeSides(const Graph& graph, const StagePlan& plan,
   if (partition_ == nullptr) {
     without_smart_stage_ = std::make_unique<StagePartition>(
         graph, NodeFilter(), RecordContent::kElements, /*stale=*/nullptr,
-        GivenRoles(),
-        lookups == nullptr ? AlignedWith::kTraining : AlignedWith::kEachRun);
+        GivenRoles(), aligned);
     partition_ = without_smart_stage_.get();
   }
   FindReasons();

@@ -26,9 +26,10 @@ class NodeSides {
     LocatedReason reason;
   };
 
-  // All arguments must outlive this object. `lookups` may be null.
+  // All arguments must outlive this object. `lookups` may be null. `aligned` is
+  // that of SmartStage's plan.
   NodeSides(const Graph& graph, const StagePlan& plan,
-            const PlannedLookups* lookups);
+            const PlannedLookups* lookups, AlignedWith aligned);
 
   const Why& WhyNot(const Node& node) const { return why_[node.id()]; }
   int Of(const Node& node) const { return side_[node.id()]; }

@@ -303,16 +303,16 @@ void AddEdges(const Graph& graph, StageReport* report) {
 
 Status ReportStages(const Graph& graph, const ReportOptions& options,
                     StageReport* report) {
-  // As smart_stage_pass.cc does.
-  const StagePlan plan(
-      graph, options.smart_stage, options.name, NodeFilter(), options.content,
-      options.stale_steps > 0 ? AlignedWith::kEachRun : AlignedWith::kTraining);
+  const AlignedWith aligned = AlignmentOfSmartStage(
+      /*can_unstage=*/true, /*stages_lookups=*/options.stale_steps > 0);
+  const StagePlan plan(graph, options.smart_stage, options.name, NodeFilter(),
+                       options.content, aligned);
   std::unique_ptr<PlannedLookups> lookups;
   if (options.stale_steps > 0) {
     lookups = std::make_unique<PlannedLookups>(graph);
     TF_RETURN_IF_ERROR(lookups->Plan(options));
   }
-  const NodeSides sides(graph, plan, lookups.get());
+  const NodeSides sides(graph, plan, lookups.get(), aligned);
   *report = StageReport();
   report->stages =
       StagesReporter(graph, plan, lookups.get(), options, sides).Find();
