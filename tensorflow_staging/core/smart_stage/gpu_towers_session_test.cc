@@ -531,36 +531,6 @@ TEST_P(GpuTowersSessionTest, SharesCountAsBytes) {
   }
 }
 
-// What a step that fails has taken is given back, on each GPU.
-TEST_P(GpuTowersSessionTest, FailingStepsKeepNoMemory) {
-  StartStage();
-  const auto run = [this](int begin, int end) {
-    for (int i = begin; i < end; ++i) {
-      if (i % 3 == 0) {
-        ExpectStep(i);
-        continue;
-      }
-      const Status status =
-          session_->Run({}, {}, AllTowers({Failure(i % gpus())}), nullptr);
-      ASSERT_TRUE(errors::IsInvalidArgument(status)) << status;
-    }
-  };
-  const auto peak = [this](int gpu) {
-    return FakeGpu::Of(session_.get(), gpu)
-        ->GetAllocator({})
-        ->GetStats()
-        ->peak_bytes_in_use;
-  };
-  run(0, 60);
-  std::vector<int64_t> before;
-  for (int gpu = 0; gpu < gpus(); ++gpu) before.push_back(peak(gpu));
-  run(60, 600);
-  for (int gpu = 0; gpu < gpus(); ++gpu) {
-    // A loan may end late, when a thread is not scheduled.
-    EXPECT_LE(peak(gpu), 4 * before[gpu]) << gpu;
-  }
-}
-
 // Each GPU has memory for `records` records at most.
 class LimitedGpus {
  public:
@@ -632,6 +602,38 @@ TEST_P(GpuTowersSessionTest, ASessionEndsWhileCopiesAreQueued) {
   runner_.reset();
   TF_CHECK_OK(session_->Close());
   session_.reset();
+}
+
+// What a step that fails has taken is given back, on each GPU. The last test, since
+// memory of such a step may stay in use: TensorFlow's rendezvous may keep for ever
+// what an op sends while another one ends the step.
+TEST_P(GpuTowersSessionTest, FailingStepsKeepNoMemory) {
+  StartStage();
+  const auto run = [this](int begin, int end) {
+    for (int i = begin; i < end; ++i) {
+      if (i % 3 == 0) {
+        ExpectStep(i);
+        continue;
+      }
+      const Status status =
+          session_->Run({}, {}, AllTowers({Failure(i % gpus())}), nullptr);
+      ASSERT_TRUE(errors::IsInvalidArgument(status)) << status;
+    }
+  };
+  const auto peak = [this](int gpu) {
+    return FakeGpu::Of(session_.get(), gpu)
+        ->GetAllocator({})
+        ->GetStats()
+        ->peak_bytes_in_use;
+  };
+  run(0, 60);
+  std::vector<int64_t> before;
+  for (int gpu = 0; gpu < gpus(); ++gpu) before.push_back(peak(gpu));
+  run(60, 600);
+  for (int gpu = 0; gpu < gpus(); ++gpu) {
+    // A loan may end late, when a thread is not scheduled.
+    EXPECT_LE(peak(gpu), 4 * before[gpu]) << gpu;
+  }
 }
 
 }  // namespace
