@@ -5,6 +5,7 @@ The GPUs are those of fake_gpus.py, which compute on the CPU and so give its val
 """
 
 import contextlib
+import tempfile
 
 import cases
 import fake_gpus
@@ -104,6 +105,13 @@ def case_several_steps_per_execution_on_several_gpus():
 
 def case_models_that_look_words_up_train_on_one_gpu():
   check_fit(ONE_GPU, ONE_CPU, drop=False)
+
+
+def case_backups_change_nothing_on_several_gpus():
+  expected = trained(CPUS, [], drop=False)
+  for callbacks in ([], [tf.staging.SmartStage()]):
+    with tempfile.TemporaryDirectory() as folder:
+      assert trained(GPUS, [tf.staging.BackupAndRestore(folder, save_freq=2), *callbacks], drop=False) == expected
 
 
 def case_a_loop_of_ones_own_has_its_records_made_on_the_host():
