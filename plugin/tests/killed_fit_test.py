@@ -25,8 +25,10 @@ def _load_runs():
 _RUNS = _load_runs()
 
 
-@pytest.mark.parametrize("keras", ["keras", "tf_keras"])
-@pytest.mark.parametrize("length, stage", _RUNS.CASES)
+# Under a strategy, Keras 3 trains with numbers only: strategy_backup_test.py.
+@pytest.mark.parametrize("keras, length, stage", [
+    (keras, *case) for keras in ("keras", "tf_keras") for case in _RUNS.CASES
+    if keras == "tf_keras" or case[0] not in _RUNS.STRATEGIES])
 @pytest.mark.timeout(400)
 def test_a_killed_fit_goes_on_with_the_next_record(keras, length, stage, tmp_path):
   environment = {

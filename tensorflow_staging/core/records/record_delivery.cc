@@ -47,9 +47,16 @@ void AddMark(RecordMark mark, std::vector<Tensor>* record) {
 RecordDelivery::RecordDelivery(std::string device, std::vector<int> indices,
                                std::vector<DeviceShare> shares)
     : layout_{std::move(device), indices},
+      shared_(shares),
       upload_(indices),
       shares_(shares),
       copied_(AllTensors(indices, shares)) {}
+
+std::vector<DeviceShare> RecordDelivery::Destinations() const {
+  std::vector<DeviceShare> all = {{layout_.device, layout_.on_device}};
+  absl::c_copy(shared_, std::back_inserter(all));
+  return all;
+}
 
 bool RecordDelivery::Wants(int index) const {
   return absl::c_linear_search(layout_.on_device, index);

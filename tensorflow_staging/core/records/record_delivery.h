@@ -33,6 +33,9 @@ class RecordDelivery : public std::enable_shared_from_this<RecordDelivery> {
   RecordDelivery(std::string device, std::vector<int> indices,
                  std::vector<DeviceShare> shares);
 
+  // What each GPU gets, that of the Take first. The host keeps what the Take's GPU
+  // does not get.
+  std::vector<DeviceShare> Destinations() const;
   // Whether the tensor with this index leaves the host.
   bool Wants(int index) const;
   // Whether a record, which anybody may have put, can be delivered.
@@ -68,6 +71,7 @@ class RecordDelivery : public std::enable_shared_from_this<RecordDelivery> {
                  std::vector<Tensor>* record) const;
 
   const RecordLayout layout_;
+  const std::vector<DeviceShare> shared_;
   const RecordUpload upload_;
   const RecordShares shares_;
   // Those of all tensors that are copied.

@@ -29,6 +29,7 @@
 #include "tensorflow_staging/core/graph/run/end_of_reads.h"
 #include "tensorflow_staging/core/graph/run/iterator_readers_of_run.h"
 #include "tensorflow_staging/core/records/kernel_stream.h"
+#include "tensorflow_staging/core/smart_stage/asking_session.h"
 #include "tensorflow_staging/core/smart_stage/graph_history.h"
 #include "tensorflow_staging/core/smart_stage/runners_node.h"
 #include "tensorflow_staging/core/smart_stage/smart_stage_settings.h"
@@ -61,7 +62,7 @@ NodeFilter AfterRewrite(const NodeFilter& counts, const Graph& graph) {
 // Adds the stages of embedding lookups to `graph`, which has its other stages
 // already, and their runners to `runners`.
 Status StageLookups(const SmartStageSettings& settings,
-                    const NodeFilter& counts, RewriteOptions rewrite,
+                    const NodeFilter& counts, bool logs, RewriteOptions rewrite,
                     GraphHistory* history,
                     std::vector<PrefetchRunnerOptions>* runners, Graph* graph) {
   const SmartStageSettings lookups = SettingsOfLookups(settings);
@@ -70,7 +71,7 @@ Status StageLookups(const SmartStageSettings& settings,
   for (PrefetchRunnerOptions& runner : RunnersOfPlan(plan, lookups)) {
     runners->push_back(std::move(runner));
   }
-  if (!counts.graph_grows()) {
+  if (logs) {
     LogLookups(plan, stale, settings.async_embedding, *graph, history);
   }
   rewrite.buffer = lookups.buffer;
@@ -141,15 +142,17 @@ Status StageGraph(const GraphOptimizationPassOptions& options, Graph* graph) {
                                              settings.async_embedding.enabled));
   std::vector<PrefetchRunnerOptions> runners = RunnersOfPlan(plan, settings);
   // Running stages do not change, and have been logged already.
-  if (!counts.graph_grows() && settings.enabled) {
+  const bool logs =
+      !counts.graph_grows() && options.session_handle != kAskingSession;
+  if (logs && settings.enabled) {
     LogStages(plan, *graph, history);
   }
   const std::vector<StageNote> notes = NotesOnChangingState(plan, *graph);
   const std::vector<StageNote> notes_on_python = NotesOnPython(plan);
   TF_RETURN_IF_ERROR(RewriteStages(plan, rewrite, graph));
   if (settings.async_embedding.enabled) {
-    TF_RETURN_IF_ERROR(StageLookups(settings, counts_after, rewrite, history,
-                                    &runners, graph));
+    TF_RETURN_IF_ERROR(StageLookups(settings, counts_after, logs, rewrite,
+                                    history, &runners, graph));
   }
   if (counts.graph_grows()) {
     TF_RETURN_IF_ERROR(ConnectLateSources(counts_after, graph));

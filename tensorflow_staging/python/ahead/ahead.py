@@ -301,10 +301,13 @@ class AheadStep:
     try:
       if division.has_late_inputs:
         inputs = step_function.evaluated(inputs)
-      return compat.call_with_tensors(division.rest, inputs)
+      outputs = compat.call_with_tensors(division.rest, inputs)
     except errors.OpError:
       stage.on_error()
       raise
+    if division.destinations is None:
+      division.destinations = stage.destinations()
+    return outputs
 
   def _make_variables(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     self.why_not = step_function.FIRST_CALL

@@ -155,6 +155,10 @@ class IteratorStage:
     """Whether it has served hardly any step."""
     return self.buffer_stats()["taken"] < _FEW_STEPS
 
+  def destinations(self) -> Optional[list[tuple[str, list[int]]]]:
+    """Returns what each GPU gets of a record, its tensors by index; None before a step has taken one."""
+    return self._producers.destinations()
+
   def buffer_stats(self) -> dict[str, Any]:
     """Returns the fields of the message BufferStats by name."""
     return self._producers.buffer_stats()

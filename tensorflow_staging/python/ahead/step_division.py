@@ -102,6 +102,7 @@ class StepDivision:
     is_on_host: Whether nodes of `ahead` that a strategy has put on other devices are on the host.
     nodes_ahead: The names of the nodes that run ahead.
     outside: The first nodes that use them and are in the rest: a list of (name, op, reason).
+    destinations: What each GPU gets of a record, once `rest` has run: a list of (device, indices in `record`).
   """
 
   def __init__(
@@ -142,6 +143,7 @@ class StepDivision:
     self.record = divided["record"]
     self.nodes_ahead = divided["nodes_ahead"]
     self.outside = divided["outside"]
+    self.destinations: Optional[list[tuple[str, list[int]]]] = None
     by_name = {function.signature.name: function for function in library.function}
     parts = [function_pb2.FunctionDef.FromString(serialized) for serialized in divided["functions"]]
     for function in parts:

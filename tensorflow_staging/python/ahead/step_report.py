@@ -9,6 +9,9 @@ from tensorflow.python.framework import tensor_shape
 
 from tensorflow_staging.python.ahead import step_division
 from tensorflow_staging.python.explain import explain_data
+from tensorflow_staging.python.explain import record_parts
+
+_NOT_RUN = "Where a record waits for the step is known once the step has run"
 
 # How many names of each kind the text has.
 _MOST_NAMES = 10
@@ -24,12 +27,14 @@ class DividedStep:
     nodes: The names of the nodes that run ahead.
     boundary: The tensors of a record.
     outside: The first nodes that use them and stay in the step, each with the reason.
+    parts: Where the tensors of a record wait for the step; None if that is not known before it has run.
   """
   name: str
   why_not: Optional[str]
   nodes: tuple[str, ...] = ()
   boundary: tuple[explain_data.BoundaryTensor, ...] = ()
   outside: tuple[explain_data.OutsideNode, ...] = ()
+  parts: Optional[tuple[explain_data.RecordPart, ...]] = None
 
   def __str__(self) -> str:
     if self.why_not is not None:
@@ -37,7 +42,9 @@ class DividedStep:
     lines = [f"'{self.name}': {_count(self.nodes, 'node')} run ahead, and a record carries"
              f" {_count(self.boundary, 'tensor')}."]
     lines += _listed("Ahead", self.nodes)
-    lines += _listed("In a record", [f"{t.name} ({t.dtype.name}, shape {t.shape})" for t in self.boundary])
+    lines += _listed("In a record", [_described(tensor) for tensor in self.boundary])
+    title, parts = record_parts.lines(self.parts, _described, _NOT_RUN)
+    lines += _listed(title, parts) or [f"  {title}."]
     lines += _listed("In the step", self.outside)
     return "\n".join(lines)
 
@@ -57,14 +64,20 @@ class StepReport:
 
 def divided_step(name: str, division: step_division.StepDivision) -> DividedStep:
   """Describes a trace that was divided."""
+  boundary = tuple(
+      explain_data.BoundaryTensor(tensor, dtypes.as_dtype(dtype), _shape(shape))
+      for tensor, dtype, shape in division.record)
   return DividedStep(
       name=name,
       why_not=None,
       nodes=tuple(division.nodes_ahead),
-      boundary=tuple(
-          explain_data.BoundaryTensor(tensor, dtypes.as_dtype(dtype), _shape(shape))
-          for tensor, dtype, shape in division.record),
-      outside=tuple(explain_data.OutsideNode(*node) for node in division.outside))
+      boundary=boundary,
+      outside=tuple(explain_data.OutsideNode(*node) for node in division.outside),
+      parts=None if division.destinations is None else record_parts.of(boundary, division.destinations))
+
+
+def _described(tensor: explain_data.BoundaryTensor) -> str:
+  return f"{tensor.name} ({tensor.dtype.name}, shape {tensor.shape})"
 
 
 def _shape(text: str) -> tensor_shape.TensorShape:

@@ -61,8 +61,8 @@ def BackupAndRestore(
   Raises:
     TypeError: If an argument has the wrong type.
     ValueError: If an argument is out of range. `fit` raises it if the position in its data cannot be saved: that in
-      Python generators, in a dataset whose functions have random ops or call Python, and in data of most
-      `tf.distribute` strategies.
+      Python generators, in a dataset whose functions have random ops or call Python, and in data of
+      `tf.distribute` strategies other than `MirroredStrategy` and `OneDeviceStrategy`.
     RuntimeError: If eager execution is off, as in TensorFlow 1's root.
   """
   if not ops.executing_eagerly_outside_functions():

@@ -16,7 +16,8 @@ EACH_EPOCH = "epoch"
 
 _OTHER_MODEL = (
     "The backup {path} has {had} variables and {metrics_had} variables of metrics, and the model has {has} and"
-    " {metrics_has}. Build the model before fit, and compile it as it was. With run_eagerly=True, use no metrics.")
+    " {metrics_has}. Build the model before fit, and compile it as it was, with as many replicas. With"
+    " run_eagerly=True, use no metrics.")
 
 
 class BackupAndRestoreCallback(keras_package.callbacks().Callback):
@@ -85,7 +86,8 @@ class BackupAndRestoreCallback(keras_package.callbacks().Callback):
     position = position_lib.Position(
         epoch, step, num_variables=len(state.get("variables", ())), num_metrics=len(metrics))
     states = self._data.states_at(position)
-    self._files.write(position=position, metrics=metrics, **state, **states)
+    self._files.write(
+        position=position, metrics=metrics, replicas=model_state.of_replicas(self.model), **state, **states)
 
   def _restore(self, path: str) -> None:
     """Restores the model, and lets the `fit`, which begins, go on where the backup was written."""
@@ -100,6 +102,7 @@ class BackupAndRestoreCallback(keras_package.callbacks().Callback):
           _OTHER_MODEL.format(path=path, had=had[0], metrics_had=had[1], has=has[0], metrics_has=has[1]))
     states = self._data.new_states()
     backup_files.read(path, **state, **states)
+    backup_files.read(path, replicas=model_state.of_replicas(self.model))
     self._done = position.step
     self._data.resume(self.model, position, states)
 

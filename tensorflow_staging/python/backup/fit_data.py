@@ -11,6 +11,7 @@ from typing import Any
 from typing import Optional
 
 from tensorflow_staging.python.ahead import keras_frames
+from tensorflow_staging.python.backup import dealt_data
 from tensorflow_staging.python.backup import iterator_state
 from tensorflow_staging.python.backup import position as position_lib
 
@@ -139,6 +140,7 @@ class _Keras3Data(FitData):
 
   def __init__(self, of_fit: Any):
     super().__init__(of_fit)
+    of_fit._distributed_dataset = dealt_data.of(of_fit._distributed_dataset)
     self._enumerate = of_fit._enumerate_iterator
     of_fit._enumerate_iterator = self._steps
     self._is_within_epoch = False
@@ -191,6 +193,7 @@ class _Keras2Data(FitData):
 
   def __init__(self, of_fit: Any):
     super().__init__(of_fit)
+    of_fit._dataset = dealt_data.of(of_fit._dataset)
     self._enumerate = of_fit.enumerate_epochs
     of_fit.enumerate_epochs = self._epochs
 

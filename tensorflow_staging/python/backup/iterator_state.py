@@ -9,9 +9,12 @@ from tensorflow.python.trackable import base
 
 from tensorflow_staging.python import api_name
 from tensorflow_staging.python.ahead import strategy_iterators
+from tensorflow_staging.python.backup import dealt_data
 
 _NAME = f"{api_name.API}.BackupAndRestore"
-_OF_A_STRATEGY = f"{_NAME} cannot save the position in data of a tf.distribute strategy."
+_OF_A_STRATEGY = (
+    f"{_NAME} cannot save the position in data that a tf.distribute strategy deals, but for a dataset that fit gets"
+    " under a MirroredStrategy or a OneDeviceStrategy.")
 _NOT_OF_TF_DATA = (
     f"{_NAME} cannot save the position in data that tf.data does not read. Keras's backend must be TensorFlow.")
 _NOT_SAVED = (
@@ -49,7 +52,9 @@ class IteratorState(base.Trackable):
 
 def _owned(iterator: Any) -> Any:
   """Returns the iterator of tf.data that an iterator of `fit` is."""
-  # One of a strategy reads queues, whose position tf.data cannot save.
+  if isinstance(iterator, dealt_data.DealtIterator):
+    return iterator.owned
+  # One of another strategy reads queues, whose position tf.data cannot save.
   if not isinstance(iterator, iterator_ops.OwnedIterator):
     raise ValueError(_OF_A_STRATEGY if strategy_iterators.is_distributed(iterator) else _NOT_OF_TF_DATA)
   return iterator

@@ -4,6 +4,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from tensorflow.python.distribute import values as distributed
 from tensorflow.python.ops import variables as variables_lib
 from tensorflow.python.platform import tf_logging
 
@@ -28,7 +29,18 @@ def of_model(model: Any) -> dict[str, Any]:
 
 def of_metrics(model: Any) -> list[Any]:
   """Returns the variables of the metrics of a model, which each epoch sets back."""
-  return _values([variable for metric in model.metrics for variable in metric.variables])
+  return _parts(_values([variable for metric in model.metrics for variable in metric.variables]))
+
+
+def of_replicas(model: Any) -> list[Any]:
+  """Returns what differs from replica to replica of a strategy, but for metrics; nothing without a strategy.
+
+  A checkpoint has one value of each variable, the mean or that of the first replica. To be read after `of_model`.
+  """
+  states = [generator.state for generator in _generators(model)] if keras_model.is_keras_2(model) else []
+  # Moving averages and random states. Those that are trained are equal.
+  values = _values([*model.non_trainable_variables, *states])
+  return _parts([value for value in values if isinstance(value, distributed.DistributedVariable)])
 
 
 def build(model: Any, new_iterator: Callable[[], Any]) -> None:
@@ -57,6 +69,13 @@ def _generators(model: Any) -> list[Any]:
   """Returns the random generators of the layers of a model of Keras 2, which a checkpoint of the model lacks."""
   owners = [getattr(layer, "_random_generator", None) for layer in model._flatten_layers()]
   return [generator for owner in owners if (generator := getattr(owner, "_generator", None)) is not None]
+
+
+def _parts(values: list[Any]) -> list[Any]:
+  """Returns variables, and those of each replica for variables of a strategy."""
+  return [
+      part for value in values
+      for part in (value.values if isinstance(value, distributed.DistributedVariable) else [value])]
 
 
 def _values(variables: list[Any]) -> list[Any]:

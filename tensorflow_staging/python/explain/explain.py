@@ -10,6 +10,7 @@ from tensorflow.python.client import pywrap_tf_session
 from tensorflow.python.eager import context
 from tensorflow.python.framework import c_api_util
 from tensorflow.python.framework import dtypes
+from tensorflow.python.framework import errors
 from tensorflow.python.framework import ops
 from tensorflow.python.framework import tensor_shape
 from tensorflow.python.util.tf_export import tf_export
@@ -24,6 +25,7 @@ from tensorflow_staging.python.explain import explain_data
 from tensorflow_staging.python.explain import explain_graph
 from tensorflow_staging.python.explain import explain_report
 from tensorflow_staging.python.explain import limiting_nodes
+from tensorflow_staging.python.explain import record_parts
 from tensorflow_staging.python.pywrap import _pywrap_staging
 from tensorflow_staging.python.session import needed_runners
 from tensorflow_staging.python.smart_stage import graph_key
@@ -65,13 +67,14 @@ def explain(
 
   Returns:
     A report with the fields `enabled`, `async_embedding`, `num_nodes`, `stages` (each with its name,
-    its sources, its nodes, its boundary, the elements that it keeps, the first nodes outside it and,
-    for lookups ahead of the step, the variables and how many updates they may miss),
+    its sources, its nodes, its boundary, the elements that it keeps, in which memory these wait for the step, the first
+    nodes outside it and, for lookups ahead of the step, the variables and how many updates they may miss),
     `unstaged_sources`, `reasons`, `advice` and `notes`.
     `str(report)` is readable text; `report.to_html()` and `report.save_html(path)` make a page for a
     browser; `report.to_dot()` and `report.save_svg(path)` draw a picture.
     For a step or a callback, a report with the field `steps`: for each trace its name, `why_not`, its nodes, its
-    boundary and the first nodes outside. `str(report)` is readable text.
+    boundary, where that waits for the step once it has run, and the first nodes outside. `str(report)` is readable
+    text.
 
   Raises:
     TypeError: If an argument has the wrong type.
@@ -103,8 +106,12 @@ def explain(
   enabled = optimizer_options.does_smart_stage(config)
   if enabled:
     graph_key.check(graph, config)
-  found = _pywrap_staging.stage_report(
-      _serialized_graph(graph), config.SerializeToString())
+  serialized = _serialized_graph(graph), config.SerializeToString()
+  found = _pywrap_staging.stage_report(*serialized)
+  try:
+    destinations = _pywrap_staging.record_destinations(*serialized)
+  except errors.OpError:
+    destinations = None
   unstaged_sources = _outside(found["unstaged_sources"])
   staged_graph = explain_graph.StagedGraph(
       nodes=tuple(found["nodes"]),
@@ -116,7 +123,7 @@ def explain(
       enabled=enabled,
       async_embedding=config.graph_options.optimizer_options.do_async_embedding,
       num_nodes=len(found["nodes"]),
-      stages=tuple(_stage(**stage) for stage in found["stages"]),
+      stages=tuple(_stage(destinations, **stage) for stage in found["stages"]),
       unstaged_sources=unstaged_sources,
       reasons=tuple(
           explain_data.Reason(nodes=count, example=explain_data.OutsideNode(*example), about=tuple(about))
@@ -127,8 +134,9 @@ def explain(
 
 
 def _stage(
-    name, by_hand, sources, nodes, boundary, elements, iterators, changing, outside, variables,
-    stale_steps) -> explain_data.Stage:
+    destinations: Optional[dict[str, list[tuple[str, list[str]]]]], name, by_hand, sources, nodes, boundary, elements,
+    iterators, changing, outside, variables, stale_steps) -> explain_data.Stage:
+  tensors = _tensors(boundary) + _tensors(elements)
   return explain_data.Stage(
       name=name,
       by_hand=by_hand,
@@ -140,7 +148,16 @@ def _stage(
       variables=tuple(variables),
       stale_steps=stale_steps,
       iterators=tuple(explain_data.StageIterator(name, op, tuple(readers)) for name, op, readers in iterators),
-      changing=tuple(explain_data.ChangingState(name, op, tuple(changers)) for name, op, changers in changing))
+      changing=tuple(explain_data.ChangingState(name, op, tuple(changers)) for name, op, changers in changing),
+      parts=None if destinations is None else _parts(tensors, destinations.get(name, [])))
+
+
+def _parts(
+    tensors: tuple[explain_data.BoundaryTensor, ...],
+    destinations: list[tuple[str, list[str]]]) -> tuple[explain_data.RecordPart, ...]:
+  indices = {tensor.name: i for i, tensor in enumerate(tensors)}
+  return record_parts.of(
+      tensors, [(device, [indices[name] for name in names if name in indices]) for device, names in destinations])
 
 
 def _tensors(tensors: list[tuple]) -> tuple[explain_data.BoundaryTensor, ...]:

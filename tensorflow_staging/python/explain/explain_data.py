@@ -44,6 +44,18 @@ class BoundaryTensor:
 
 
 @dataclasses.dataclass(frozen=True)
+class RecordPart:
+  """The tensors of a record that wait for the step in one memory.
+
+  Attributes:
+    device: The full name of a GPU, or "host".
+    tensors: The tensors. One that waits in the memory of several GPUs is in the part of each.
+  """
+  device: str
+  tensors: tuple[BoundaryTensor, ...]
+
+
+@dataclasses.dataclass(frozen=True)
 class OutsideNode:
   """A node that does not run ahead of the step.
 
@@ -111,6 +123,7 @@ class Stage:
     iterators: The iterators that the stage reads, and who else reads them; empty for a stage of lookups.
     changing: The variables and tables that the stage reads and the program may change; empty for a
       stage of lookups.
+    parts: In which memory the tensors of a record wait for the step; None if only the session knows that.
   """
   name: str
   by_hand: bool
@@ -123,6 +136,7 @@ class Stage:
   stale_steps: int
   iterators: tuple[StageIterator, ...] = ()
   changing: tuple[ChangingState, ...] = ()
+  parts: Optional[tuple[RecordPart, ...]] = ()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -178,6 +178,8 @@ def _stage(stage: explain_data.Stage, is_on: bool, links: _NodeLinks, in_step: i
   parts += ["<h3>What a record carries to the step</h3>", _tensors(stage.boundary, links)]
   if stage.elements:
     parts += ["<h3>What a record also keeps of its sources, for fetches</h3>", _tensors(stage.elements, links)]
+  title, lines = explain_text.where_it_waits(stage)
+  parts += [f"<h3>{html.escape(title)}</h3>", _list(map(html.escape, lines), len(lines)) if lines else ""]
   parts += ["<h3>The first nodes of the step after it</h3>"]
   parts += [_grouped(
       stage.outside, lambda node: node.name, lambda _: 1,

@@ -10,10 +10,15 @@ from tensorflow_staging.python.explain import explain_data
 from tensorflow_staging.python.explain import explain_graph
 from tensorflow_staging.python.explain import explain_groups
 from tensorflow_staging.python.explain import limiting_nodes
+from tensorflow_staging.python.explain import record_parts
 
 # The maximum number of items that a list shows, and of names within one line.
 _MAX_ITEMS = 20
 _MAX_NAMES = 3
+
+_ONLY_ITS_SESSION = (
+    "Where a record waits for the step, only the session decides: the graph names devices that this process lacks, or"
+    " the GPUs have several streams")
 
 # How many pieces of advice a report gives.
 MAX_ADVICE = 5
@@ -119,12 +124,20 @@ def _stage(stage: explain_data.Stage, is_on: bool) -> list[str]:
   lines += _tensors("What a record carries to the step", stage.boundary)
   if stage.elements:
     lines += _tensors("What a record also keeps of its sources, for fetches", stage.elements)
+  title, parts = where_it_waits(stage)
+  lines += [f"  {title}:", *_listed(parts, len(parts))] if parts else [f"  {title}."]
   own, internal = explain_groups.without_optimizer(stage.outside, lambda node: node.name)
   lines.append("  The first nodes of the step after it:")
   lines += _listed(map(str, own), len(own))
   if internal:
     lines.append(f"    and {counted(len(internal), 'node')} of gradients and the optimizer")
   return lines
+
+
+def where_it_waits(stage: explain_data.Stage) -> tuple[str, list[str]]:
+  """Returns where the records of a stage wait for the step, as a title with the lines below it, if any."""
+  return record_parts.lines(
+      stage.parts, lambda tensor: f"'{tensor.name}' {type_and_shape(tensor)}", _ONLY_ITS_SESSION)
 
 
 def what_it_reads(stage: explain_data.Stage) -> list[tuple[str, list[str]]]:

@@ -213,6 +213,16 @@ class PyFunctionRunner {
 
   int NumThreads() const { return current()->GetCounts().threads; }
 
+  py::object Destinations() const {
+    const auto found = buffer_->Destinations();
+    if (!found) return py::none();
+    py::list all;
+    for (const DeviceShare& share : *found) {
+      all.append(py::make_tuple(share.device, share.tensors));
+    }
+    return std::move(all);
+  }
+
   py::dict BufferStats() const { return ToPython(buffer_->GetStats()); }
 
   std::pair<int64_t, int64_t> Times() const {
@@ -362,6 +372,10 @@ at most for code that cannot be cancelled; its thread leaves after the call.
            "None.")
       .def("errors_taken", &PyFunctionRunner::ErrorsTaken,
            "Returns how many errors of the function steps have taken.")
+      .def(
+          "destinations", &PyFunctionRunner::Destinations,
+          "Returns what each GPU gets of a record, a list of (device, indices); "
+          "None before a step has taken one.")
       .def("buffer_stats", &PyFunctionRunner::BufferStats,
            "Returns a dict with the fields of the message BufferStats.");
 }

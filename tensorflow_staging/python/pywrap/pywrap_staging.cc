@@ -4,6 +4,7 @@
 // C++. It holds no logic: it converts arguments, results and errors, and
 // releases the GIL while C++ waits or computes for long.
 
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -22,6 +23,7 @@
 #include "tensorflow_staging/core/graph/report/stage_report.h"
 #include "tensorflow_staging/core/protobuf/staging_fields_decoder.h"
 #include "tensorflow_staging/core/runtime/partial_run_pool.h"
+#include "tensorflow_staging/core/smart_stage/placed_records.h"
 #include "tensorflow_staging/core/smart_stage/smart_stage_settings.h"
 #include "tensorflow_staging/python/pywrap/ahead_in_python.h"
 #include "tensorflow_staging/python/pywrap/parsed_message.h"
@@ -85,6 +87,20 @@ py::dict ReportOnGraph(const py::bytes& graph_def, const py::bytes& config) {
   return ToPython(report);
 }
 
+std::map<std::string, RecordDestinations> DestinationsOfRecords(
+    const py::bytes& graph_def, const py::bytes& config) {
+  const auto graph = Parse<GraphDef>(graph_def, "graph_def");
+  const auto session_config = Parse<ConfigProto>(config, "config");
+  std::map<std::string, RecordDestinations> stages;
+  Status status;
+  {
+    py::gil_scoped_release release;
+    status = FindRecordDestinations(graph, session_config, &stages);
+  }
+  RaiseIfError(status);
+  return stages;
+}
+
 void AddReport(py::module_& m) {
   m.def(
       "stage_report", &ReportOnGraph, py::arg("graph_def"), py::arg("config"),
@@ -101,6 +117,24 @@ Returns:
 Raises:
   ValueError: If an argument is not the serialized message that it must be.
   tf.errors.InvalidArgumentError: If the configuration is wrong.
+)doc");
+  m.def("record_destinations", &DestinationsOfRecords, py::arg("graph_def"),
+        py::arg("config"),
+        R"doc(Finds which GPU gets what of the records of the stages of a graph.
+
+Args:
+  graph_def: As for stage_report.
+  config: As for stage_report.
+
+Returns:
+  A dict with a list for each stage: the name of each GPU and the names of the
+  tensors that it gets. The first GPU gets them in place of the host, and further
+  ones get copies. The host has the records of a stage that is not there.
+
+Raises:
+  ValueError: If an argument is not the serialized message that it must be.
+  tf.errors.OpError: If that is known to the session alone
+    (core/smart_stage/placed_records.h).
 )doc");
 }
 

@@ -1,17 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training under TensorFlow 2 that kills itself in the middle of an epoch, and resumes; killed_fit_test.py runs it.
 
-Usage: killed_fit.py fit|finite|endless|unknown|loop plain|staged FOLDER KILLED_AFTER
+Usage: killed_fit.py KIND without|plain|staged FOLDER KILLED_AFTER
+
+A kind is one of:
 
   fit     Keras's `fit` with its BackupAndRestore, every few batches.
   finite, endless, unknown    `fit` with tf.staging.BackupAndRestore, every few batches, and data of such a length. It
           writes a line for each step to FOLDER.steps.
+  mirrored, one_device    The same under a strategy of `tf.distribute`; mirrored on two CPUs, one of which has nothing
+          to do in the last step of an epoch.
   loop    A loop of its own, whose checkpoints have the iterator. Its step fails unless the n-th element comes n-th.
+
+  without    No backups.
+  staged     With a stage.
 
 After KILLED_AFTER steps of this process it is killed; 0 stands for never. Then it prints what has come of the training.
 """
 
-import functools
 import json
 import os
 import signal
@@ -76,7 +82,27 @@ class _Order(tf.keras.metrics.Metric):
     return self.order + 0
 
 
-def _exact(length: str, staged: bool, folder: str, killed_after: int) -> dict:
+def _strategy(length: str) -> tf.distribute.Strategy:
+  if length == "mirrored":
+    tf.config.set_logical_device_configuration(
+        tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2)
+    return tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+  return tf.distribute.OneDeviceStrategy("CPU:0") if length == "one_device" else tf.distribute.get_strategy()
+
+
+def _model():
+  """Returns a model with preprocessing that draws ahead, and metrics."""
+  layers = tf.keras.layers
+  inputs = tf.keras.Input((3,), dtype="string")
+  counts = layers.StringLookup(vocabulary=list("abcde"), output_mode="count")(inputs)
+  outputs = layers.Dense(1)(layers.Dense(4, "relu")(layers.GaussianNoise(0.1)(layers.Rescaling(0.5)(counts))))
+  model = tf.keras.Model(inputs, outputs)
+  model.compile("adam", "mse", metrics=[_Order()])
+  return model
+
+
+def _exact(length: str, stage: str, folder: str, killed_after: int) -> dict:
+  strategy = _strategy(length)
   if hasattr(tf.keras.backend, "experimental"):
     # Keras 2's other random numbers are those of kernels, whose states nothing can save.
     tf.keras.backend.experimental.enable_tf_random_generator()
@@ -84,13 +110,10 @@ def _exact(length: str, staged: bool, folder: str, killed_after: int) -> dict:
   words = np.random.RandomState(0).choice(list("abcdefg"), [_ROWS, 3])
   rows = tf.data.Dataset.from_tensor_slices((words, np.arange(_ROWS, dtype=np.float32)[:, None] / _ROWS))
   data = rows.shuffle(20, seed=7)
-  data = {"finite": data, "endless": data.repeat(), "unknown": data.filter(lambda *_: True)}[length].batch(4)
-  layers = tf.keras.layers
-  inputs = tf.keras.Input((3,), dtype="string")
-  counts = layers.StringLookup(vocabulary=list("abcde"), output_mode="count")(inputs)
-  outputs = layers.Dense(1)(layers.Dense(4, "relu")(layers.GaussianNoise(0.1)(layers.Rescaling(0.5)(counts))))
-  model = tf.keras.Model(inputs, outputs)
-  model.compile("adam", "mse", metrics=[_Order()])
+  data = {"endless": data.repeat(), "unknown": data.filter(lambda *_: True)}.get(length, data)
+  data = data.batch(5 if length == "mirrored" else 4)
+  with strategy.scope():
+    model = _model()
   steps = 0
 
   class Tell(tf.keras.callbacks.Callback):
@@ -107,13 +130,15 @@ def _exact(length: str, staged: bool, folder: str, killed_after: int) -> dict:
       if steps == killed_after:
         _kill_self()
 
-  callbacks = [tf.staging.BackupAndRestore(folder, save_freq=_STEPS_PER_BACKUP), Tell()]
-  if staged:
+  callbacks = [Tell()]
+  if stage != "without":
+    callbacks.insert(0, tf.staging.BackupAndRestore(folder, save_freq=_STEPS_PER_BACKUP))
+  if stage == "staged":
     callbacks.append(tf.staging.SmartStage())
   history = model.fit(
       data, epochs=3, verbose=0, callbacks=callbacks, steps_per_epoch=8 if length == "endless" else None,
       validation_data=rows.batch(5).take(2)).history
-  if staged:
+  if stage == "staged":
     assert all(step.why_not is None for step in callbacks[-1].steps())
   return {
       "steps": steps, "last": {name: values[-1] for name, values in history.items()},
@@ -152,5 +177,9 @@ def _loop(staged: bool, folder: str, killed_after: int) -> dict:
 
 
 if __name__ == "__main__":
-  _of = {"fit": _fit, "loop": _loop}.get(sys.argv[1], functools.partial(_exact, sys.argv[1]))
-  print(json.dumps(_of(sys.argv[2] == "staged", sys.argv[3], int(sys.argv[4]))), flush=True)
+  _kind, _stage, _folder, _killed_after = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
+  if _kind in ("fit", "loop"):
+    _result = {"fit": _fit, "loop": _loop}[_kind](_stage == "staged", _folder, _killed_after)
+  else:
+    _result = _exact(_kind, _stage, _folder, _killed_after)
+  print(json.dumps(_result), flush=True)

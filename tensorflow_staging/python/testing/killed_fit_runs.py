@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kills a `fit` of killed_fit.py several times, and compares it with one that was never killed."""
+"""Kills a `fit` of killed_fit.py several times, and compares it with one that was never killed and has no backups."""
 
 import json
 import pathlib
@@ -14,8 +14,12 @@ KILLS = {
     "finite": (13, *_random.sample(range(2, 12), 2)),
     "endless": (9, _random.randrange(2, 12)),
     "unknown": (13, _random.randrange(2, 12)),
+    # 10 steps an epoch.
+    "mirrored": (11, _random.randrange(2, 10), _random.randrange(2, 10)),
+    "one_device": (13, _random.randrange(2, 12)),
 }
-CASES = [("finite", "plain"), *((length, "staged") for length in KILLS)]
+STRATEGIES = ("mirrored", "one_device")
+CASES = [("finite", "plain"), ("mirrored", "plain"), *((length, "staged") for length in KILLS)]
 # With a backup after each 4 steps, which counts after one more.
 _MOST_REPEATED = 5
 
@@ -31,7 +35,7 @@ def check(run: Run, length: str, stage: str, folder: pathlib.Path) -> None:
     stage: "plain" or "staged".
     folder: An empty folder.
   """
-  expected = run(length, "plain", folder / "whole", 0)
+  expected = run(length, "without", folder / "whole", 0)
   steps = _steps(folder / "whole.steps")
   assert len(steps) == expected.pop("steps")
   for killed_after in KILLS[length]:

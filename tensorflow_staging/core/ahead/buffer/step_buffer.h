@@ -9,6 +9,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -18,6 +19,7 @@
 #include "tensorflow/core/platform/thread_annotations.h"
 #include "tensorflow_staging/core/ahead/buffer/draws_ahead.h"
 #include "tensorflow_staging/core/buffer/tensor_buffer.h"
+#include "tensorflow_staging/core/framework/device_shares.h"
 #include "tensorflow_staging/core/records/record_delivery.h"
 
 namespace tensorflow {
@@ -107,6 +109,15 @@ class StepBuffer : public TensorBuffer {
       TF_LOCKS_EXCLUDED(mu_) {
     mutex_lock l(mu_);
     return delivery_;
+  }
+
+  // What each GPU gets of a record, as the latest Take wants it; nothing before the
+  // first Take.
+  std::optional<std::vector<DeviceShare>> Destinations() const
+      TF_LOCKS_EXCLUDED(mu_) {
+    if (takes_ == 0) return std::nullopt;
+    const std::shared_ptr<const RecordDelivery> to = delivery();
+    return to == nullptr ? std::vector<DeviceShare>() : to->Destinations();
   }
 
   void NoteErrorTaken() { ++errors_taken_; }

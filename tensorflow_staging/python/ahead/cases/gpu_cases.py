@@ -5,6 +5,7 @@ The GPUs are those of fake_gpus.py, which compute on the CPU and so give its val
 """
 
 import contextlib
+import tempfile
 
 import cases
 import fake_gpus
@@ -79,6 +80,12 @@ def counted(words, _):
   return tf.reduce_sum(tf.one_hot(tf.strings.to_hash_bucket_fast(flat, 50), 50), 0)
 
 
+def explained(step):
+  """Returns the parts of the records of a step by device, with the number of their tensors, and the report as text."""
+  report, = tf.staging.explain(step).steps
+  return {part.device[-5:]: len(part.tensors) for part in report.parts}, str(report)
+
+
 def check_fit(gpus, cpus, **options):
   expected = trained(cpus, [], **options)
   callback = tf.staging.SmartStage()
@@ -98,6 +105,13 @@ def case_several_steps_per_execution_on_several_gpus():
 
 def case_models_that_look_words_up_train_on_one_gpu():
   check_fit(ONE_GPU, ONE_CPU, drop=False)
+
+
+def case_backups_change_nothing_on_several_gpus():
+  expected = trained(CPUS, [], drop=False)
+  for callbacks in ([], [tf.staging.SmartStage()]):
+    with tempfile.TemporaryDirectory() as folder:
+      assert trained(GPUS, [tf.staging.BackupAndRestore(folder, save_freq=2), *callbacks], drop=False) == expected
 
 
 def case_a_loop_of_ones_own_has_its_records_made_on_the_host():
@@ -244,6 +258,37 @@ def case_each_replica_has_its_share_ahead_of_the_step():
   assert sorted("StepBufferTake" in of_gpu for of_gpu in on_gpus) == [False, True], ops
   assert sorted("RecordShare" in of_gpu for of_gpu in on_gpus) == [False, True], ops
   assert not any("_Recv" in of_gpu for of_gpu in on_gpus), ops
+  devices, text = explained(step)
+  assert {"GPU:0": 1, "GPU:1": 1}.items() <= devices.items(), text
+
+
+def case_explain_says_what_waits_on_which_gpu():
+  """The words are used on the host, their counts on one GPU or on both."""
+  with tf.device("/gpu:0"):
+    first = tf.Variable(tf.zeros([50]))
+  with tf.device("/gpu:1"):
+    second = tf.Variable(tf.zeros([50]))
+
+  def step(iterator, on_both):
+    words = next(iterator)
+    added = counted(words, None)
+    with tf.device("/gpu:1"):
+      second.assign_add(added)
+    if on_both:
+      with tf.device("/gpu:0"):
+        first.assign_add(added)
+    return tf.strings.join([words, tf.strings.as_string(tf.cast(first[0], tf.int64))])
+
+  for on_both, expected in (False, {"host": 1, "GPU:1": 1}), (True, {"host": 1, "GPU:0": 1, "GPU:1": 1}):
+    wrapped = tf.staging.ahead(tf.function(lambda iterator, on_both=on_both: step(iterator, on_both)))
+    iterator = iter(Dataset.from_tensor_slices(LETTERS * 3).batch(2))
+    wrapped(iterator)
+    devices, text = explained(wrapped)
+    assert devices == expected, (devices, text)
+    assert "on /device:GPU:1: " in text and "Sum:0 (float32, shape (50,))" in text, text
+    # It is what the steps have taken, so it stays as it is when there is no stage any more.
+    wrapped.stop()
+    assert explained(wrapped)[0] == expected
 
 
 def case_a_signature_may_name_the_gpus():

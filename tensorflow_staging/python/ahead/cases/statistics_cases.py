@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a program can see of its stages: statistics, what they gained, and the report."""
 
+import contextlib
+
 import cases
 import compared_loops as loops
 import tensorflow as tf
@@ -50,6 +52,9 @@ def case_explain_says_what_runs_ahead():
   weights = tf.Variable(tf.zeros([9]))
   wrapped = tf.staging.ahead(step, capacity=2)
   assert "not been called" in str(tf.staging.explain(wrapped))
+  with contextlib.suppress(tf.errors.OutOfRangeError):
+    wrapped(iter(loops.words().filter(lambda _: False)))
+  assert "Where a record waits for the step is known once the step has run." in str(tf.staging.explain(wrapped))
   wrapped(iter(loops.words()))
   explained, = tf.staging.explain(wrapped).steps
   assert "StringToHashBucketFast" in explained.nodes
@@ -57,6 +62,8 @@ def case_explain_says_what_runs_ahead():
   assert (tensor.dtype, tensor.shape.rank) == (tf.int64, 1)
   assert any("Variable" in node.why for node in explained.outside), explained.outside
   assert "2 nodes run ahead, and a record carries 1 tensor" in str(explained)
+  assert [(part.device, part.tensors) for part in explained.parts] == [("host", (tensor,))], explained.parts
+  assert "A record waits for the step in host memory." in str(explained)
   total = tf.Variable(0.0)
   unstaged = tf.staging.ahead(tf.function(lambda iterator: total.assign_add(next(iterator))))
   unstaged(iter(tf.data.Dataset.from_tensors(1.0)))

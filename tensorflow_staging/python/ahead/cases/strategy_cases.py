@@ -4,6 +4,7 @@
 import contextlib
 import logging
 import sys
+import tempfile
 
 import cases
 import loopback
@@ -88,8 +89,54 @@ def compare(strategy, **options):
   assert step.why_not is None, step.why_not
 
 
+class Interrupts(tf.keras.callbacks.Callback):
+  """Ends a `fit` with an exception after some steps."""
+
+  def __init__(self, after):
+    super().__init__()
+    self.left = after
+
+  def on_train_batch_end(self, batch, logs=None):
+    self.left -= 1
+    if self.left == 0:
+      raise InterruptedError
+
+
+def fit_with_moving_averages(strategy, callbacks):
+  """Trains with ragged and sparse data, of which one replica has no part in the last step of an epoch."""
+  tf.keras.backend.clear_session()
+  tf.keras.backend.experimental.enable_tf_random_generator()
+  tf.keras.utils.set_random_seed(5)
+  with strategy.scope():
+    words, counts = tf.keras.Input((None,), ragged=True, dtype=tf.string), tf.keras.Input((4,), sparse=True)
+    known = layers.StringLookup(vocabulary=list("abcdefg"), output_mode="multi_hot")(words)
+    joined = layers.Concatenate()([known, layers.Dense(2)(counts)])
+    outputs = layers.Dense(1)(layers.Dropout(0.3)(layers.BatchNormalization()(joined)))
+    model = tf.keras.Model([words, counts], outputs)
+    model.compile("adam", "mse", metrics=["mae"])
+  ragged = tf.RaggedTensor.from_row_lengths(WORDS[:, 0], [1, 3, 0, 4] * 5)
+  rows = tf.data.Dataset.from_tensor_slices(((ragged, tf.sparse.from_dense(tf.eye(20, 4))), TARGETS[:20]))
+  history = model.fit(rows.shuffle(9, seed=3).batch(6), epochs=3, verbose=0, callbacks=callbacks).history
+  return {name: values[-1] for name, values in history.items()}, [w.numpy().tolist() for w in model.weights]
+
+
 def case_one_device_is_staged():
   compare(tf.distribute.OneDeviceStrategy("/cpu:0"))
+
+
+def case_an_interrupted_fit_goes_on_with_what_each_replica_has():
+  # Without collective ops, whose groups of devices would be in the way of the other cases.
+  strategy = tf.distribute.MirroredStrategy(["/cpu:0", "/cpu:1"], tf.distribute.ReductionToOneDevice())
+  expected = fit_with_moving_averages(strategy, [])
+  for callbacks in ([], [tf.staging.SmartStage()]):
+    with tempfile.TemporaryDirectory() as folder:
+      for after in (6, 3):
+        with contextlib.suppress(InterruptedError):
+          fit_with_moving_averages(
+              strategy, [tf.staging.BackupAndRestore(folder, save_freq=1), *callbacks, Interrupts(after)])
+          raise AssertionError("It was not interrupted.")
+      got = fit_with_moving_averages(strategy, [tf.staging.BackupAndRestore(folder, save_freq=1), *callbacks])
+    assert got == expected, (got, expected)
 
 
 def case_one_device_with_several_steps_per_execution_is_staged():
@@ -154,6 +201,18 @@ def case_parameter_servers_train_unstaged():
     raise AssertionError("It took a step with a stage.")
   assert coordinator.schedule(step.step).fetch() == 3
   del servers
+
+
+def case_the_position_in_data_that_others_deal_is_not_saved():
+  strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+  dealt = strategy.distribute_datasets_from_function(lambda _: data().repeat())
+  for of, given in (strategy, dealt), (tf.distribute.MultiWorkerMirroredStrategy(), data()):
+    with tempfile.TemporaryDirectory() as folder:
+      try:
+        model_of(of).fit(given, steps_per_epoch=2, verbose=0, callbacks=[tf.staging.BackupAndRestore(folder)])
+        raise AssertionError(f"It trains under {of}.")
+      except ValueError as error:
+        assert "that a tf.distribute strategy deals" in str(error), error
 
 
 if __name__ == "__main__":

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tensorflow_staging.BackupAndRestore` with Keras 3 under strategies of `tf.distribute`.
+
+Before its first step, Keras 3 adds up what the replicas have read, so this data has numbers and equal batches.
+"""
+
+import subprocess
+import sys
+
+import pytest
+
+_PROGRAM = """
+import tempfile
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+import tensorflow_staging
+
+tf.config.set_logical_device_configuration(
+    tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2)
+strategy = {strategy}
+random = np.random.RandomState(0)
+rows = tf.data.Dataset.from_tensor_slices((random.rand(48, 3), random.rand(48, 1)))
+
+
+class Stop(keras.callbacks.Callback):
+
+  def __init__(self, after):
+    super().__init__()
+    self.left = after
+
+  def on_train_batch_end(self, batch, logs=None):
+    self.left -= 1
+    if self.left == 0:
+      raise InterruptedError
+
+
+def fit(callbacks):
+  keras.utils.set_random_seed(3)
+  with strategy.scope():
+    inputs = keras.Input((3,))
+    model = keras.Model(inputs, keras.layers.Dense(1)(keras.layers.Dropout(0.2)(keras.layers.Rescaling(0.5)(inputs))))
+    model.compile("adam", "mse", metrics=["mae"])
+  history = model.fit(rows.shuffle(20, seed=7).batch(4), epochs=3, verbose=0, callbacks=callbacks).history
+  return {{name: values[-1] for name, values in history.items()}}, [weight.tolist() for weight in model.get_weights()]
+
+
+expected = fit([])
+with tempfile.TemporaryDirectory() as folder:
+  assert fit([tensorflow_staging.BackupAndRestore(folder, 3)]) == expected
+  for after in (13, 5, 7):
+    staged = [tensorflow_staging.SmartStage()] if {is_staged} else []
+    try:
+      fit([tensorflow_staging.BackupAndRestore(folder, 3), *staged, Stop(after)])
+      raise AssertionError("It was not interrupted.")
+    except InterruptedError:
+      pass
+  assert fit([tensorflow_staging.BackupAndRestore(folder, 3)]) == expected
+"""
+
+
+@pytest.mark.parametrize("is_staged", [False, True])
+@pytest.mark.parametrize(
+    "strategy", ["tf.distribute.MirroredStrategy(['CPU:0', 'CPU:1'])", "tf.distribute.OneDeviceStrategy('CPU:0')"])
+@pytest.mark.timeout(300)
+def test_an_interrupted_fit_of_a_strategy_goes_on(strategy, is_staged):
+  program = _PROGRAM.format(strategy=strategy, is_staged=is_staged)
+  done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=200, check=False)
+  assert done.returncode == 0, done.stderr[-5000:]

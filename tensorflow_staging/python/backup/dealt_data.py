@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The data of a `tf.distribute` strategy, dealt to its replicas so that the position in it can be saved.
+
+A strategy deals the elements of one dataset by a `MultiDeviceIterator`: a thread fills a queue for each replica, and
+tf.data can save neither the thread nor the queues. Here the dataset itself deals. An element of it has what one step
+reads for all replicas, in the same order, so one iterator of tf.data is the position of all of them:
+
+```
+  element, element, element, …  ─▶  (element, element), (element, …), …    with two replicas
+```
+
+An element is carried by reference from there to here, whatever its type: as an Optional, of which a batch can be made.
+"""
+
+from collections.abc import Iterator
+from collections.abc import Sequence
+from typing import Any
+from typing import Optional
+
+from tensorflow.python.data.ops import iterator_ops
+from tensorflow.python.data.ops import optional_ops
+from tensorflow.python.distribute import input_lib
+from tensorflow.python.distribute import mirrored_strategy
+from tensorflow.python.distribute import one_device_strategy
+from tensorflow.python.framework import composite_tensor
+from tensorflow.python.framework import errors
+from tensorflow.python.framework import ops
+from tensorflow.python.framework import type_spec
+from tensorflow.python.ops import array_ops
+from tensorflow.python.ops import cond
+from tensorflow.python.types import distribute as distribute_types
+
+_ONE_PROCESS = (mirrored_strategy.MirroredStrategy, one_device_strategy.OneDeviceStrategy)
+
+
+def of(data: Any) -> Any:
+  """Returns data with the elements of `data`, whose position can be saved; `data` itself if it needs or can be none.
+
+  Args:
+    data: What `fit` iterates over: a dataset of tf.data or of a strategy.
+  """
+  if not isinstance(data, input_lib.DistributedDataset) or not isinstance(data._strategy, _ONE_PROCESS):
+    return data
+  return DealtDataset(data)
+
+
+class DealtDataset:
+  """Yields the elements of a `DistributedDataset` of one process by iterators of tf.data."""
+
+  def __init__(self, distributed: input_lib.DistributedDataset):
+    # pylint: disable=protected-access
+    self._distributed = distributed
+    (self._worker, replicas), = distributed._input_workers._worker_device_pairs
+    # Without empty elements, a step that lacks some finds the end of the data.
+    self._dataset = _dealt(distributed._cloned_datasets[0], len(replicas), distributed._enable_get_next_as_optional)
+
+  def __iter__(self) -> "DealtIterator":
+    with ops.device(self._worker):
+      iterator = iter(self._dataset)
+    return DealtIterator(self._distributed._strategy, self._worker, iterator)  # pylint: disable=protected-access
+
+  def __getattr__(self, name: str) -> Any:
+    """Returns what else Keras asks of the data."""
+    return getattr(self._distributed, name)
+
+
+def _dealt(dataset: Any, replicas: int, with_empty: bool) -> Any:
+  """Returns a dataset with `replicas` consecutive elements of a dataset in each of its own.
+
+  Args:
+    dataset: The dataset.
+    replicas: How many.
+    with_empty: Whether the last element has empty ones for those that are missing; otherwise, it is left out.
+  """
+  # pylint: disable=protected-access
+  spec = dataset.element_spec
+
+  def packed(*element: Any) -> Any:
+    # A function of `map` gets the parts of a tuple, but not those of a named one.
+    return optional_ops.Optional.from_value(element if type(spec) is tuple else element[0])._variant_tensor
+
+  def unpacked(batch: Any) -> tuple[Any, ...]:
+    return tuple(_element(batch, i, spec, with_empty) for i in range(replicas))
+
+  return dataset.map(packed).batch(replicas, drop_remainder=not with_empty).map(unpacked)
+
+
+def _element(batch: Any, index: int, spec: Any, may_lack: bool) -> Any:
+  """Returns an element of a batch of Optionals, or an empty one if the batch may lack it."""
+
+  def value() -> Any:
+    return optional_ops._OptionalImpl(batch[index], spec).get_value()  # pylint: disable=protected-access
+
+  if not may_lack or index == 0:
+    return value()
+  # As the strategy makes them.
+  return cond.cond(index < array_ops.size(batch), value, lambda: input_lib._dummy_tensor_fn(spec), strict=True)  # pylint: disable=protected-access
+
+
+class _OfWorker:
+  """What an iterator of a strategy has for each worker, as `strategy_iterators` reads it."""
+
+  def __init__(self, worker: str, owned: iterator_ops.OwnedIterator):
+    self._worker = worker
+    self._iterator = owned
+    self._dataset = getattr(owned, "_dataset", None)
+
+
+class DealtIterator(composite_tensor.CompositeTensor, distribute_types.DistributedIteratorInterface):
+  """An iterator of a strategy that reads one iterator of tf.data.
+
+  Attributes:
+    owned: That iterator.
+  """
+
+  def __init__(self, strategy: Any, worker: str, owned: iterator_ops.OwnedIterator):
+    self.owned = owned
+    self._strategy = strategy
+    self._worker = worker
+    self._iterators = [_OfWorker(worker, owned)]
+
+  def __iter__(self) -> Iterator[Any]:
+    return self
+
+  def __next__(self) -> Any:
+    try:
+      return self.get_next()
+    except errors.OutOfRangeError as error:
+      raise StopIteration from error
+
+  def get_next(self) -> Any:
+    """Returns the elements of the next step."""
+    with ops.device(self._worker):
+      elements = self.owned.get_next()
+    return input_lib._create_per_replica(list(elements), self._strategy)  # pylint: disable=protected-access
+
+  def get_next_as_optional(self) -> Any:
+    raise NotImplementedError("Only fit reads this iterator.")
+
+  @property
+  def element_spec(self) -> Any:
+    return input_lib._create_distributed_tensor_spec(self._strategy, self.owned.element_spec[0])  # pylint: disable=protected-access
+
+  @property
+  def _type_spec(self) -> "DealtIteratorSpec":
+    return DealtIteratorSpec(self._strategy, self._worker, iterator_ops.IteratorSpec(self.owned.element_spec))
+
+
+class DealtIteratorSpec(type_spec.TypeSpec):
+  """The type of a `DealtIterator` as an argument of a `tf.function`."""
+
+  __slots__ = ["_strategy", "_worker", "_owned"]
+
+  value_type = property(lambda self: DealtIterator)
+
+  def __init__(self, strategy: Any, worker: str, owned: iterator_ops.IteratorSpec):
+    self._strategy = strategy
+    self._worker = worker
+    self._owned = owned
+
+  def _serialize(self) -> tuple[Any, ...]:
+    return id(self._strategy), self._worker, self._owned
+
+  def is_subtype_of(self, other: Any) -> bool:
+    return self == other
+
+  def most_specific_common_supertype(self, others: Sequence[Any]) -> Optional["DealtIteratorSpec"]:
+    return self if all(self == other for other in others) else None
+
+  def _without_tensor_names(self) -> "DealtIteratorSpec":
+    # The strategy is known by its id, of which no copy can be made.
+    return self
+
+  @property
+  def _component_specs(self) -> list[iterator_ops.IteratorSpec]:
+    return [self._owned]
+
+  def _to_components(self, value: DealtIterator) -> list[iterator_ops.OwnedIterator]:
+    return [value.owned]
+
+  def _from_components(self, components: list[iterator_ops.OwnedIterator]) -> DealtIterator:
+    return DealtIterator(self._strategy, self._worker, components[0])
