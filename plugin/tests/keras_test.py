@@ -105,6 +105,13 @@ def test_several_steps_in_a_call_with_data_of_an_unknown_length():
   assert by_name["train"].taken >= 3 * 11, by_name
 
 
+def test_several_eager_steps_in_a_call():
+  options = {"steps_per_execution": 3, "run_eagerly": True, "epochs": 1}
+  callback = tensorflow_staging.SmartStage()
+  _assert_same(_fit(_structured, [callback], **options), _fit(_structured, [], **options))
+  assert "runs eagerly" in str(tensorflow_staging.stats(callback))
+
+
 @pytest.mark.parametrize("options", [{}, {"shuffle": False}, {"batch_size": 50}])
 def test_several_steps_in_a_call_with_arrays(options):
   texts, labels = tf.constant(_TEXTS), np.tile([[1.0], [0.0]], (64, 1)).astype("float32")

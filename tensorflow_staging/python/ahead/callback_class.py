@@ -197,7 +197,8 @@ class SmartStageCallback(keras_package.callbacks().Callback, ahead.OwnsSteps):
     step = self._steps.get(attribute)
     traced = keras_model.traced_part(plain)
     gets_elements = keras_model.gets_elements(self.model, attribute)
-    calls_several = not gets_elements and keras_model.calls_several_steps(self.model, plain)
+    calls_several = (
+        not gets_elements and not self.model.run_eagerly and keras_model.calls_several_steps(self.model, plain))
     # Made anew for a new function only, since a trace takes long.
     if step is None or self._plain.get(attribute) is not plain:
       self._plain[attribute] = plain
