@@ -19,7 +19,9 @@ _CORE = pathlib.Path(__file__).parent.parent / "tensorflow_staging/core"
 _PROMISES = {
     "Stages of functions: a step is divided at its first call": (
         r"ahead/division/(ahead|call|flat|function|site|step|input)"),
-    "... loops of steps": r"ahead/division/loop_division",
+    "... loops of steps": r"ahead/division/(loop|inner)_division",
+    "... a step that asks whether there is an element": (
+        r"ahead/(division/optional_division|buffer/(record_in_hand|take_if_any))"),
     "... random numbers ahead are those of the step": r"ahead/(division/(draw|loop_draws|random)|buffer/draws)",
     "... XLA beside layers that it cannot compile": r"ahead/division/xla",
     "... a model that is compiled again keeps its stage": r"ahead/division/same_function",
@@ -42,10 +44,11 @@ _PROMISES = {
     "... lookups that may be stale": r"graph/(facts/stale|report/planned_lookups)",
     "... which nodes can run ahead": r"graph/partition/(?!manual)",
     "... the graph that runs ahead": r"graph/(plan|rewrite)/(?!stage_alignment|late_)",
-    "... the pass, its settings and its log": r"smart_stage/",
+    "... the pass, its settings and its log": r"smart_stage/(?!(placed_records|asking_session))",
     "`tf.staged` beside other uses of its source": r"graph/(partition/manual|rewrite/(stage_alignment|late_))",
     "A run may feed and fetch any tensor": r"graph/run/",
     "A report says what is staged and why not": r"graph/report/",
+    "... and what waits on which device": r"smart_stage/(placed_records|asking_session)",
     "Stage thread pools": r"thread_pools/",
     "Hooks in sessions, servers and partial runs": r"runtime/",
     "Several versions of TensorFlow": r"compat/",
@@ -53,7 +56,8 @@ _PROMISES = {
 }
 # Asked for since the bound of 28,000 lines was set.
 _LATER = {
-    "... loops of steps", "... random numbers ahead are those of the step",
+    "... loops of steps", "... a step that asks whether there is an element",
+    "... random numbers ahead are those of the step", "... and what waits on which device",
     "... XLA beside layers that it cannot compile", "... each of several devices has its share",
     "Several versions of TensorFlow",
 }
