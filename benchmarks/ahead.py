@@ -52,6 +52,7 @@ class Model(NamedTuple):
   prepare: Callable[[], Callable]
   train: Callable[[], Callable]
   jit_compile: bool = False
+  steps_per_execution: int = 1
 
 
 def _rows(x: np.ndarray, batch: int) -> tf.data.Dataset:
@@ -73,6 +74,10 @@ def _waits(rows: tf.data.Dataset) -> tf.data.Dataset:
     return x
 
   return rows.map(lambda x, y: (tf.ensure_shape(tf.numpy_function(wait, [x], x.dtype), x.shape), y))
+
+
+def _of_unknown_length(rows: tf.data.Dataset) -> tf.data.Dataset:
+  return rows.filter(lambda *_: True)
 
 
 def _hashing() -> Callable:
@@ -122,6 +127,9 @@ MODELS = {
     _WAITING: Model(
         lambda: _waits(_rows(_words((4096, 26)), 512)), lambda: tf.keras.Input((26,), dtype=tf.string), _hashing,
         lambda: _embedding(10000, 256)),
+    "... of unknown length, `steps_per_execution=10`": Model(
+        lambda: _of_unknown_length(_rows(_words((4096, 26)), 512)), lambda: tf.keras.Input((26,), dtype=tf.string),
+        _hashing, lambda: _embedding(10000, 256), steps_per_execution=10),
     "`TextVectorization`, 256 texts of 100 words": Model(
         lambda: _rows(_texts(), 256), lambda: tf.keras.Input((), dtype=tf.string), _vectorization,
         lambda: _embedding(5000, 256)),
@@ -164,7 +172,8 @@ def _block(model: Model, way: str) -> Callable[[int], float]:
   trained = tf.keras.Model(inputs, outputs)
   with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # Keras 3 switches XLA off for layers that XLA cannot compile.
-    trained.compile("sgd", "mse", jit_compile=model.jit_compile)
+    trained.compile(
+        "sgd", "mse", jit_compile=model.jit_compile, steps_per_execution=model.steps_per_execution)
   timed = _EpochTime()
   callbacks = [timed, *([tf.staging.SmartStage(_BUFFER)] if way == _CALLBACK else [])]
 
