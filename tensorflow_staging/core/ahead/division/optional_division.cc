@@ -77,7 +77,9 @@ bool ReadInBranch(int i, FunctionDef* branch) {
   MakeHandle(i, branch);
   const std::string& input = branch->signature().input_arg(i).name();
   for (NodeDef& node : *branch->mutable_node_def()) {
-    if (node.op() != kGetValue || node.input(0) != input) continue;
+    if (node.op() != kGetValue || !absl::c_linear_search(node.input(), input)) {
+      continue;
+    }
     node.set_op(kRead);
     node.clear_experimental_type();
     break;
@@ -89,7 +91,8 @@ bool ReadInBranch(int i, FunctionDef* branch) {
                           }) == 1 &&
          absl::c_any_of(branch->node_def(),
                         [&input](const NodeDef& node) {
-                          return node.op() == kRead && node.input(0) == input;
+                          return node.op() == kRead &&
+                                 absl::c_linear_search(node.input(), input);
                         }) &&
          absl::c_none_of(branch->ret(), [&input](const auto& result) {
            return result.second == input;
@@ -135,10 +138,14 @@ void UseRecord(const OptionalRead& read, NodeDef* node) {
   node->mutable_input()->Assign(inputs.begin(), inputs.end());
 }
 
-// Makes of `function` the rest of a step: it takes a record where it reads, and has
-// the branches `values` and `none`.
-void TakeRecord(const OptionalRead& read, const std::string& values,
-                const std::string& none, FunctionDef* function) {
+// Makes of `function`, that of `step`, the rest: it takes a record where it reads,
+// and has the branches `values` and `none`.
+void TakeRecord(const CallSite& step, const OptionalRead& read,
+                const std::string& values, const std::string& none,
+                FunctionDef* function) {
+  // What leads to no output may use the Optional in any way.
+  std::set<std::string> live;
+  for (const Node* node : step.graph()->op_nodes()) live.insert(node->name());
   google::protobuf::RepeatedPtrField<NodeDef> nodes;
   nodes.Swap(function->mutable_node_def());
   for (NodeDef& node : nodes) {
@@ -157,7 +164,9 @@ void TakeRecord(const OptionalRead& read, const std::string& values,
     const auto is_node = [&node](const Node* asks) {
       return asks->name() == node.name();
     };
-    if (absl::c_any_of(read.asks, is_node)) continue;
+    if (live.count(node.name()) == 0 || absl::c_any_of(read.asks, is_node)) {
+      continue;
+    }
     UseRecord(read, &node);
     *function->add_node_def() = std::move(node);
   }
@@ -243,7 +252,7 @@ Status DivideOptional(const CallSite& step, const OptionalRead& read,
   MakeHandle(read.branch_input, &none);
   none.mutable_signature()->set_name(inner.NewName(prefix, "none", none));
   FunctionDef rest = original;
-  TakeRecord(read, inner.rest, none.signature().name(), &rest);
+  TakeRecord(step, read, inner.rest, none.signature().name(), &rest);
   rest.mutable_signature()->set_name(inner.NewName(prefix, "rest", original));
   *division = std::move(inner);
   division->rest = rest.signature().name();

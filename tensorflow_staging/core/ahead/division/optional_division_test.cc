@@ -128,8 +128,7 @@ TEST(OptionalDivisionTest, TheBranchIsDivided) {
 
   const FunctionDef& rest = functions.at(division.rest);
   EXPECT_EQ(NodesOf(rest),
-            (Strings{"both = LogicalAnd(next:has_record:0,next:has_record:0,)",
-                     "next = StepBufferTakeIfAny(iterator,)",
+            (Strings{"next = StepBufferTakeIfAny(iterator,)",
                      "train = If(next:has_record:0,next:record:0,weights,)"}));
   EXPECT_EQ(rest.ret().at("has_next"), "next:has_record:0");
   const NodeDef* conditional = nullptr;
@@ -173,6 +172,19 @@ TEST(OptionalDivisionTest, OtherUsesOfTheOptional) {
     EXPECT_NE(division.why_not.find(test.why), std::string::npos)
         << division.why_not << " does not say: " << test.why;
     EXPECT_EQ(division.functions.function_size(), 0);
+  }
+}
+
+TEST(OptionalDivisionTest, WhatIsNotUsedGoes) {
+  const StepDivision division =
+      Divide(Step("has:has_value:0",
+                  {Element("OptionalGetValue", "unused", "next:optional:0")}),
+             Values());
+  ASSERT_EQ(division.why_not, "");
+  const FunctionDef rest = ByName(division).at(division.rest);
+  for (const NodeDef& node : rest.node_def()) {
+    EXPECT_NE(node.name(), "unused");
+    EXPECT_NE(node.name(), "both");
   }
 }
 
