@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/match.h"
 #include "absl/time/clock.h"
 #include "tensorflow/compiler/xla/stream_executor/stream.h"
@@ -34,6 +35,20 @@ class RecordUploadTest : public ::testing::Test {
  protected:
   RecordUploadTest()
       : session_(NewTestSession()), gpu_(FakeGpu::Of(session_.get())) {}
+
+  // The next test has the same GPU, and the last blocks of this one come back
+  // when another thread has seen that no kernel uses them.
+  void TearDown() override {
+    Await([this] { return gpu_->memory().Taken() == 0; });
+  }
+
+  static void Await(absl::FunctionRef<bool()> is_true) {
+    const absl::Time deadline = absl::Now() + absl::Seconds(20);
+    while (!is_true()) {
+      ASSERT_LT(absl::Now(), deadline) << "Memory does not come back.";
+      std::this_thread::yield();
+    }
+  }
 
   // The device has several threads, however many cores the machine has.
   static std::unique_ptr<Session> NewTestSession() {
@@ -59,11 +74,7 @@ class RecordUploadTest : public ::testing::Test {
   }
 
   static void AwaitFreeBlock(const RecordUpload& upload) {
-    const absl::Time deadline = absl::Now() + absl::Seconds(20);
-    while (upload.blocks().NumFree() == 0) {
-      ASSERT_LT(absl::Now(), deadline) << "The block does not come back.";
-      std::this_thread::yield();
-    }
+    Await([&upload] { return upload.blocks().NumFree() > 0; });
   }
 
   // Returns a copy on the host, which is made as a step would.

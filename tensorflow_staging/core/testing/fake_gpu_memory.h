@@ -28,6 +28,12 @@ class FakeGpuMemory : public AllocatorWrapper {
     limit_ = bytes;
   }
 
+  // How many bytes those have who did not wait.
+  int64_t Taken() const {
+    absl::MutexLock l(&mu_);
+    return taken_;
+  }
+
   void* AllocateRaw(size_t alignment, size_t bytes) override {
     return AllocatorWrapper::AllocateRaw(alignment, bytes);
   }
@@ -64,7 +70,7 @@ class FakeGpuMemory : public AllocatorWrapper {
   bool ClearStats() override { return wrapped()->ClearStats(); }
 
  private:
-  absl::Mutex mu_;
+  mutable absl::Mutex mu_;
   int64_t limit_ = kNoLimit;
   // What those have who did not wait.
   std::map<void*, int64_t> limited_;
