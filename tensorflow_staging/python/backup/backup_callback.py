@@ -50,7 +50,8 @@ def BackupAndRestore(
   begins anew.
 
   Args:
-    backup_dir: The folder of the backups, which nothing else uses.
+    backup_dir: The folder of the backups, which nothing else uses. Each worker of a `MultiWorkerMirroredStrategy` has a
+      folder in it; `backup_dir` may be shared by them, or on a disk of each.
     save_freq: "epoch", for a backup after each epoch, or after how many batches to write one. A backup counts when the
       next batch, or the epoch, has ended.
     delete_checkpoint: Whether to delete the backup when `fit` has ended.
@@ -62,7 +63,8 @@ def BackupAndRestore(
     TypeError: If an argument has the wrong type.
     ValueError: If an argument is out of range. `fit` raises it if the position in its data cannot be saved: that in
       Python generators, in a dataset whose functions have random ops or call Python, and in data of
-      `tf.distribute` strategies other than `MirroredStrategy` and `OneDeviceStrategy`.
+      `tf.distribute` strategies other than `MirroredStrategy`, `MultiWorkerMirroredStrategy` and `OneDeviceStrategy`;
+      and if a worker lacks the backup that the others have.
     RuntimeError: If eager execution is off, as in TensorFlow 1's root.
   """
   if not ops.executing_eagerly_outside_functions():

@@ -11,6 +11,7 @@ from tensorflow_staging.python.backup import backup_files
 from tensorflow_staging.python.backup import fit_data
 from tensorflow_staging.python.backup import model_state
 from tensorflow_staging.python.backup import position as position_lib
+from tensorflow_staging.python.backup import worker_files
 
 EACH_EPOCH = "epoch"
 
@@ -33,9 +34,9 @@ class BackupAndRestoreCallback(keras_package.callbacks().Callback):
     self.backup_dir = os.fspath(backup_dir)
     self.save_freq = save_freq
     self.delete_checkpoint = delete_checkpoint
-    self._files = backup_files.BackupFiles(self.backup_dir)
     # Of the `fit` that runs.
     self._data: Any = None
+    self._files: Any = None
     # The backup with which it goes on, until its first epoch has begun.
     self._resumed: Optional[str] = None
     self._epoch = 0
@@ -45,8 +46,9 @@ class BackupAndRestoreCallback(keras_package.callbacks().Callback):
 
   def on_train_begin(self, logs: Optional[dict[str, Any]] = None) -> None:
     self._data = fit_data.of_caller()
-    self._files.pending, self._done, self._since = None, 0, 0
-    self._resumed = self._files.latest()
+    self._files = worker_files.files_of(self.backup_dir, getattr(self.model, "distribute_strategy", None))
+    self._done, self._since = 0, 0
+    self._resumed = self._files.begin()
     if self._resumed is not None:
       self._restore(self._resumed)
 
@@ -76,10 +78,9 @@ class BackupAndRestoreCallback(keras_package.callbacks().Callback):
       self._files.commit()
 
   def on_train_end(self, logs: Optional[dict[str, Any]] = None) -> None:
-    self._data = None
-    self._files.pending = None
     if self.delete_checkpoint:
       self._files.delete()
+    self._data = self._files = None
 
   def _write(self, epoch: int, step: int) -> None:
     state, metrics = model_state.of_model(self.model), model_state.of_metrics(self.model)

@@ -10,6 +10,9 @@ reads for all replicas, in the same order, so one iterator of tf.data is the pos
 ```
 
 An element is carried by reference from there to here, whatever its type: as an Optional, of which a batch can be made.
+
+Each worker of a `MultiWorkerMirroredStrategy` deals its own data. In the step, they ask each other whether any of them
+has an element, as `tf.distribute` does; those without one go on with empty elements.
 """
 
 from collections.abc import Iterator
@@ -19,18 +22,25 @@ from typing import Optional
 
 from tensorflow.python.data.ops import iterator_ops
 from tensorflow.python.data.ops import optional_ops
+from tensorflow.python.distribute import collective_all_reduce_strategy
 from tensorflow.python.distribute import input_lib
 from tensorflow.python.distribute import mirrored_strategy
 from tensorflow.python.distribute import one_device_strategy
+from tensorflow.python.distribute import reduce_util
 from tensorflow.python.framework import composite_tensor
+from tensorflow.python.framework import dtypes
 from tensorflow.python.framework import errors
 from tensorflow.python.framework import ops
 from tensorflow.python.framework import type_spec
 from tensorflow.python.ops import array_ops
 from tensorflow.python.ops import cond
+from tensorflow.python.ops import math_ops
 from tensorflow.python.types import distribute as distribute_types
 
-_ONE_PROCESS = (mirrored_strategy.MirroredStrategy, one_device_strategy.OneDeviceStrategy)
+# Each process of these has a dataset of its own.
+_DEALT = (
+    mirrored_strategy.MirroredStrategy, one_device_strategy.OneDeviceStrategy,
+    collective_all_reduce_strategy.CollectiveAllReduceStrategy)
 
 
 def of(data: Any) -> Any:
@@ -39,25 +49,27 @@ def of(data: Any) -> Any:
   Args:
     data: What `fit` iterates over: a dataset of tf.data or of a strategy.
   """
-  if not isinstance(data, input_lib.DistributedDataset) or not isinstance(data._strategy, _ONE_PROCESS):
+  if not isinstance(data, input_lib.DistributedDataset) or not isinstance(data._strategy, _DEALT):
     return data
   return DealtDataset(data)
 
 
 class DealtDataset:
-  """Yields the elements of a `DistributedDataset` of one process by iterators of tf.data."""
+  """Yields the elements that this process has of a `DistributedDataset` by iterators of tf.data."""
 
   def __init__(self, distributed: input_lib.DistributedDataset):
     # pylint: disable=protected-access
     self._distributed = distributed
     (self._worker, replicas), = distributed._input_workers._worker_device_pairs
     # Without empty elements, a step that lacks some finds the end of the data.
-    self._dataset = _dealt(distributed._cloned_datasets[0], len(replicas), distributed._enable_get_next_as_optional)
+    with_empty = distributed._enable_get_next_as_optional
+    self._asks_workers = with_empty and distributed._strategy.extended._in_multi_worker_mode()
+    self._dataset = _dealt(distributed._cloned_datasets[0], len(replicas), with_empty)
 
   def __iter__(self) -> "DealtIterator":
     with ops.device(self._worker):
       iterator = iter(self._dataset)
-    return DealtIterator(self._distributed._strategy, self._worker, iterator)  # pylint: disable=protected-access
+    return DealtIterator(self._distributed._strategy, self._worker, self._asks_workers, iterator)  # pylint: disable=protected-access
 
   def __getattr__(self, name: str) -> Any:
     """Returns what else Keras asks of the data."""
@@ -113,10 +125,11 @@ class DealtIterator(composite_tensor.CompositeTensor, distribute_types.Distribut
     owned: That iterator.
   """
 
-  def __init__(self, strategy: Any, worker: str, owned: iterator_ops.OwnedIterator):
+  def __init__(self, strategy: Any, worker: str, asks_workers: bool, owned: iterator_ops.OwnedIterator):
     self.owned = owned
     self._strategy = strategy
     self._worker = worker
+    self._asks_workers = asks_workers
     self._iterators = [_OfWorker(worker, owned)]
 
   def __iter__(self) -> Iterator[Any]:
@@ -131,8 +144,24 @@ class DealtIterator(composite_tensor.CompositeTensor, distribute_types.Distribut
   def get_next(self) -> Any:
     """Returns the elements of the next step."""
     with ops.device(self._worker):
-      elements = self.owned.get_next()
+      elements = self._get_next_of_workers() if self._asks_workers else self.owned.get_next()
     return input_lib._create_per_replica(list(elements), self._strategy)  # pylint: disable=protected-access
+
+  def _get_next_of_workers(self) -> tuple[Any, ...]:
+    """Returns the next elements, or empty ones as long as another worker has some."""
+    next_elements = self.owned.get_next_as_optional()
+    has_value = next_elements.has_value()
+    workers_with_data = self._strategy.reduce(
+        reduce_util.ReduceOp.SUM, array_ops.reshape(math_ops.cast(has_value, dtypes.int64), [1]), axis=None)
+
+    def elements() -> tuple[Any, ...]:
+      return cond.cond(has_value, next_elements.get_value, self._empty_elements, strict=True)
+
+    # The read of another element says that there is none.
+    return cond.cond(array_ops.reshape(workers_with_data, []) > 0, elements, self.owned.get_next, strict=True)
+
+  def _empty_elements(self) -> tuple[Any, ...]:
+    return tuple(map(input_lib._dummy_tensor_fn, self.owned.element_spec))  # pylint: disable=protected-access
 
   def get_next_as_optional(self) -> Any:
     raise NotImplementedError("Only fit reads this iterator.")
@@ -143,23 +172,25 @@ class DealtIterator(composite_tensor.CompositeTensor, distribute_types.Distribut
 
   @property
   def _type_spec(self) -> "DealtIteratorSpec":
-    return DealtIteratorSpec(self._strategy, self._worker, iterator_ops.IteratorSpec(self.owned.element_spec))
+    owned = iterator_ops.IteratorSpec(self.owned.element_spec)
+    return DealtIteratorSpec(self._strategy, self._worker, self._asks_workers, owned)
 
 
 class DealtIteratorSpec(type_spec.TypeSpec):
   """The type of a `DealtIterator` as an argument of a `tf.function`."""
 
-  __slots__ = ["_strategy", "_worker", "_owned"]
+  __slots__ = ["_strategy", "_worker", "_asks_workers", "_owned"]
 
   value_type = property(lambda self: DealtIterator)
 
-  def __init__(self, strategy: Any, worker: str, owned: iterator_ops.IteratorSpec):
+  def __init__(self, strategy: Any, worker: str, asks_workers: bool, owned: iterator_ops.IteratorSpec):
     self._strategy = strategy
     self._worker = worker
+    self._asks_workers = asks_workers
     self._owned = owned
 
   def _serialize(self) -> tuple[Any, ...]:
-    return id(self._strategy), self._worker, self._owned
+    return id(self._strategy), self._worker, self._asks_workers, self._owned
 
   def is_subtype_of(self, other: Any) -> bool:
     return self == other
@@ -179,4 +210,4 @@ class DealtIteratorSpec(type_spec.TypeSpec):
     return [value.owned]
 
   def _from_components(self, components: list[iterator_ops.OwnedIterator]) -> DealtIterator:
-    return DealtIterator(self._strategy, self._worker, components[0])
+    return DealtIterator(self._strategy, self._worker, self._asks_workers, components[0])

@@ -14,7 +14,7 @@ from tensorflow_staging.python.backup import dealt_data
 _NAME = f"{api_name.API}.BackupAndRestore"
 _OF_A_STRATEGY = (
     f"{_NAME} cannot save the position in data that a tf.distribute strategy deals, but for a dataset that fit gets"
-    " under a MirroredStrategy or a OneDeviceStrategy.")
+    " under a MirroredStrategy, a MultiWorkerMirroredStrategy or a OneDeviceStrategy.")
 _NOT_OF_TF_DATA = (
     f"{_NAME} cannot save the position in data that tf.data does not read. Keras's backend must be TensorFlow.")
 _NOT_SAVED = (

@@ -5,10 +5,10 @@ Usage: killed_workers.py loop|fit|end FOLDER
 
   loop    Trains in a loop of its own with checkpoints, until the second worker is killed.
   fit     Resumes that, and then trains in `fit` with backups, until the second worker is killed.
-  end     Resumes the `fit`.
+  end     Resumes the `fit`, in the middle of an epoch.
 
-What resumes ends with the values of the same training without a stage that is never killed. The first worker ends with
-the status `LOST` when the second one is killed.
+A worker has two replicas. What resumes ends with the values of the same training without a stage that is never killed.
+The first worker ends with the status `LOST` when the second one is killed.
 """
 
 import os
@@ -22,6 +22,9 @@ _STEPS = 9
 _STEPS_PER_CHECKPOINT = 3
 # Between two checkpoints.
 _KILLED_AFTER = 5
+# Epoch and step of a `fit`. The backup of two steps before has been written.
+_KILLED_AT = (1, 3)
+_STEPS_PER_BACKUP = 2
 
 
 def _kill_second(strategy):
@@ -61,15 +64,19 @@ def _loop(strategy, wrap, folder="", is_killed=False):
 
 
 def _fit(strategy, callbacks, folder="", is_killed=False):
-  """Trains in `fit`; returns the losses of the epochs since the last backup, and the weights."""
+  """Trains in `fit`; returns the place and the metrics of the steps since the last backup, and the weights."""
   tf.keras.backend.clear_session()
+  tf.keras.backend.experimental.enable_tf_random_generator()
   tf.keras.utils.set_random_seed(5)
   layers = tf.keras.layers
   with strategy.scope():
     words = tf.keras.Input((), dtype=tf.string)
-    model = tf.keras.Model(words, layers.Dense(1)(layers.Embedding(50, 4)(layers.Hashing(50)(words))))
-    model.compile("adam", "mse")
-  rows = tf.data.Dataset.range(41).map(lambda i: (tf.strings.as_string(i), tf.cast(i % 7, tf.float32))).batch(8)
+    hidden = layers.Dropout(0.3)(layers.BatchNormalization()(layers.Embedding(50, 4)(layers.Hashing(50)(words))))
+    model = tf.keras.Model(words, layers.Dense(1)(hidden))
+    model.compile("adam", "mse", metrics=["mae"])
+  # The replicas of a worker have different numbers of steps.
+  rows = tf.data.Dataset.range(41).map(lambda i: (tf.strings.as_string(i), tf.cast(i % 7, tf.float32)))
+  steps = []
   epoch = 0
 
   class Kill(tf.keras.callbacks.Callback):
@@ -79,14 +86,15 @@ def _fit(strategy, callbacks, folder="", is_killed=False):
       epoch = at
 
     def on_train_batch_end(self, batch, logs=None):
-      if is_killed and (epoch, batch) == (1, 2):
+      steps.append(((epoch, batch), logs["loss"], logs["mae"]))
+      if is_killed and (epoch, batch) == _KILLED_AT:
         _kill_second(strategy)
 
   callbacks = [*callbacks, Kill()]
   if folder:
-    callbacks.append(tf.keras.callbacks.BackupAndRestore(f"{folder}/fit"))
-  losses = model.fit(rows, epochs=3, verbose=0, callbacks=callbacks).history["loss"]
-  return losses, [w.numpy().tolist() for w in model.weights]
+    callbacks.append(tf.staging.BackupAndRestore(f"{folder}/fit", save_freq=_STEPS_PER_BACKUP))
+  model.fit(rows.shuffle(9, seed=3).batch(8), epochs=3, verbose=0, callbacks=callbacks)
+  return steps, [w.numpy().tolist() for w in model.weights]
 
 
 def _check_end(got, expected):
@@ -99,6 +107,8 @@ def _check_end(got, expected):
 
 def _main(what, folder):
   tf.config.threading.set_intra_op_parallelism_threads(1)  # Sums in one order.
+  tf.config.set_logical_device_configuration(
+      tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2)
   strategy = tf.distribute.MultiWorkerMirroredStrategy()
   staged = {"wrap": tf.staging.ahead, "folder": folder}
   if what == "loop":
@@ -109,6 +119,8 @@ def _main(what, folder):
     callback = tf.staging.SmartStage()
     fitted = _fit(strategy, [callback], folder, is_killed=what == "fit")
     assert all(step.why_not is None for step in callback.steps())
+    first_place, *_ = fitted[0][0]
+    assert first_place == (_KILLED_AT[0], _KILLED_AT[1] - 1), first_place
     _check_end(fitted, _fit(strategy, []))
 
 

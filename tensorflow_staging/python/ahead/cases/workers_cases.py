@@ -7,10 +7,16 @@ Two processes run the cases, each as a worker with data of its own.
 import contextlib
 import json
 import os
+import pathlib
+import shutil
+import tempfile
 
 import numpy as np
 import tensorflow as tf
 import worker_cases
+
+from tensorflow_staging.python.backup import backup_files
+from tensorflow_staging.python.backup import worker_files
 
 tf.config.threading.set_intra_op_parallelism_threads(1)  # Sums in one order.
 layers = tf.keras.layers
@@ -148,6 +154,81 @@ def case_fit_and_evaluate_are_staged():
 
 def case_fit_and_evaluate_are_staged_with_several_steps_per_execution():
   compare_fits(steps_per_execution=2)
+
+
+def backups(folder):
+  """Returns the files of the backups of a `fit` that begins, and the backup that it goes on with."""
+  files = worker_files.files_of(folder, STRATEGY)
+  return files, files.begin()
+
+
+def fails(error_type, function):
+  """Returns the message of the error with which a call fails for all workers."""
+  try:
+    function()
+  except error_type as error:
+    return str(error)
+  raise AssertionError("It does not fail.")
+
+
+def case_workers_go_on_with_the_latest_backup_that_one_of_them_has_committed():
+  # Each worker has a folder that the other one does not see.
+  with tempfile.TemporaryDirectory() as folder:
+    files, path = backups(folder)
+    assert path is None
+    value = tf.Variable(1)
+    files.write(value=value)
+    files.commit()
+    value.assign(2)
+    files.write(value=value)
+    if INDEX == 0:
+      # The other one is killed here.
+      files.commit()
+    value.assign(3)
+    files, path = backups(folder)
+    backup_files.read(path, value=value)
+    assert int(value) == 2
+    if INDEX == 0:
+      # This one is killed while they delete their backups.
+      files.uncommit()
+    files, path = backups(folder)
+    value.assign(3)
+    backup_files.read(path, value=value)
+    assert int(value) == 2
+    files.delete()
+    assert backups(folder)[1] is None
+    assert os.listdir(folder) == []
+
+
+def case_all_workers_fail_if_one_lacks_its_backup():
+  with tempfile.TemporaryDirectory() as folder:
+    files, _ = backups(folder)
+    files.write(value=tf.Variable(1))
+    files.commit()
+    if INDEX == 1:
+      shutil.rmtree(files.folder)
+    error = fails(ValueError, lambda: backups(folder))
+    assert "The workers [1] lack the backup" in error, error
+
+
+def case_all_workers_fail_if_one_has_a_backup_of_another_number_of_workers():
+  with tempfile.TemporaryDirectory() as folder:
+    if INDEX == 1:
+      alone = worker_files.files_of(folder, tf.distribute.get_strategy())
+      alone.write(value=tf.Variable(1))
+      alone.commit()
+    error = fails(ValueError, lambda: backups(folder))
+    assert "another number of workers than 2" in error, error
+
+
+def case_all_workers_fail_if_one_cannot_write_its_backup():
+  with tempfile.TemporaryDirectory() as folder:
+    files, _ = backups(folder)
+    if INDEX == 1:
+      # In the place of the folder.
+      pathlib.Path(files.folder).touch()
+    error = fails(RuntimeError, lambda: files.write(value=tf.Variable(1)))
+    assert error == "The workers [1] could not write their backups.", error
 
 
 if __name__ == "__main__":
