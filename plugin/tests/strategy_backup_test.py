@@ -4,14 +4,19 @@
 Before its first step, Keras 3 adds up what the replicas have read, so this data has numbers and equal batches.
 """
 
+import os
+import pathlib
 import subprocess
 import sys
 
 import pytest
 
+_TESTING = pathlib.Path(__file__).parent.parent.parent / "tensorflow_staging/python/testing"
+
 _PROGRAM = """
 import tempfile
 
+import interrupts
 import keras
 import numpy as np
 import tensorflow as tf
@@ -23,18 +28,6 @@ tf.config.set_logical_device_configuration(
 strategy = {strategy}
 random = np.random.RandomState(0)
 rows = tf.data.Dataset.from_tensor_slices((random.rand(48, 3), random.rand(48, 1)))
-
-
-class Stop(keras.callbacks.Callback):
-
-  def __init__(self, after):
-    super().__init__()
-    self.left = after
-
-  def on_train_batch_end(self, batch, logs=None):
-    self.left -= 1
-    if self.left == 0:
-      raise InterruptedError
 
 
 def fit(callbacks):
@@ -53,10 +46,12 @@ with tempfile.TemporaryDirectory() as folder:
   for after in (13, 5, 7):
     staged = [tensorflow_staging.SmartStage()] if {is_staged} else []
     try:
-      fit([tensorflow_staging.BackupAndRestore(folder, 3), *staged, Stop(after)])
+      fit([tensorflow_staging.BackupAndRestore(folder, 3), *staged, interrupts.Interrupts(after)])
       raise AssertionError("It was not interrupted.")
     except InterruptedError:
       pass
+    for callback in staged:
+      assert [step.why_not for step in callback.steps()] == [None]
   assert fit([tensorflow_staging.BackupAndRestore(folder, 3)]) == expected
 """
 
@@ -67,5 +62,7 @@ with tempfile.TemporaryDirectory() as folder:
 @pytest.mark.timeout(300)
 def test_an_interrupted_fit_of_a_strategy_goes_on(strategy, is_staged):
   program = _PROGRAM.format(strategy=strategy, is_staged=is_staged)
-  done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=200, check=False)
+  done = subprocess.run(
+      [sys.executable, "-c", program], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(_TESTING)},
+      timeout=200, check=False)
   assert done.returncode == 0, done.stderr[-5000:]

@@ -12,6 +12,7 @@
 #include "tensorflow/core/framework/function.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/lib/core/status_test_util.h"
+#include "tensorflow_staging/core/testing/function_text.h"
 
 namespace tensorflow {
 namespace staging {
@@ -100,18 +101,6 @@ std::map<std::string, FunctionDef> ByName(const StepDivision& division) {
     functions[function.signature().name()] = function;
   }
   return functions;
-}
-
-// "name = op(inputs)", sorted.
-Strings NodesOf(const FunctionDef& function) {
-  Strings nodes;
-  for (const NodeDef& node : function.node_def()) {
-    std::string text = node.name() + " = " + node.op() + "(";
-    for (const std::string& input : node.input()) text += input + ",";
-    nodes.push_back(text + ")");
-  }
-  std::sort(nodes.begin(), nodes.end());
-  return nodes;
 }
 
 TEST(OptionalDivisionTest, TheBranchIsDivided) {

@@ -7,6 +7,7 @@ import sys
 import tempfile
 
 import cases
+import interrupts
 import loopback
 import numpy as np
 import tensorflow as tf
@@ -91,19 +92,6 @@ def compare(strategy, **options):
   assert step.why_not is None, step.why_not
 
 
-class Interrupts(tf.keras.callbacks.Callback):
-  """Ends a `fit` with an exception after some steps."""
-
-  def __init__(self, after):
-    super().__init__()
-    self.left = after
-
-  def on_train_batch_end(self, batch, logs=None):
-    self.left -= 1
-    if self.left == 0:
-      raise InterruptedError
-
-
 def fit_with_moving_averages(strategy, callbacks):
   """Trains with ragged and sparse data, of which one replica has no part in the last step of an epoch."""
   tf.keras.backend.clear_session()
@@ -135,7 +123,7 @@ def case_an_interrupted_fit_goes_on_with_what_each_replica_has():
       for after in (6, 3):
         with contextlib.suppress(InterruptedError):
           fit_with_moving_averages(
-              strategy, [tf.staging.BackupAndRestore(folder, save_freq=1), *callbacks, Interrupts(after)])
+              strategy, [tf.staging.BackupAndRestore(folder, save_freq=1), *callbacks, interrupts.Interrupts(after)])
           raise AssertionError("It was not interrupted.")
       got = fit_with_moving_averages(strategy, [tf.staging.BackupAndRestore(folder, save_freq=1), *callbacks])
     assert got == expected, (got, expected)
