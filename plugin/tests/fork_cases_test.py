@@ -34,7 +34,7 @@ def _load_cases():
 @pytest.mark.parametrize("name", _FILES)
 @pytest.mark.timeout(_SECONDS + 20)
 def test_cases(name, tmp_path):
-  if name == "gpu" and tf.test.is_built_with_cuda():
+  if name.startswith("gpu") and tf.test.is_built_with_cuda():
     pytest.skip("The fake GPUs cannot run CUDA's kernels; ci/plugin_gpus.sh runs this without them.")
   cases = _load_cases()
   file = _CASES / f"{name}_cases.py"

@@ -445,7 +445,7 @@ class AheadStep:
         found = step_division.divide(
             concrete,
             step_inputs.describe(concrete.graph, values, len(arguments), iterators, self._drawn_elsewhere),
-            self._python_ahead, any(map(strategy_iterators.is_dealt, iterators)))
+            self._python_ahead, strategy_iterators.host_of(iterators))
         if found.seeded_draw is not None and concrete.graph._staging_has_run:  # pylint: disable=protected-access
           found = f"'{found.seeded_draw}' draws with a seed of its own, and has drawn without a stage before"
       except step_division.NotStagedError as error:

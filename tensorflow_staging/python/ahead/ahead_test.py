@@ -16,9 +16,9 @@ _TESTING = pathlib.Path(forks.__file__).parent
 _SECONDS = 500 * cases.REPEATS
 # What takes long comes first.
 _FILES = [f"{name}_cases.py" for name in (
-    "keras", "killed_worker", "strategy", "gpu", "random", "workers", "loop", "read", "generator", "resource", "error",
-    "thread", "checkpoint", "statistics", "iterator", "xla", "draw", "counter", "function", "callback", "python",
-    "replicas", "service")]
+    "keras", "killed_worker", "strategy", "gpu_worker", "gpu", "random", "workers", "loop", "read", "generator",
+    "resource", "error", "thread", "checkpoint", "statistics", "iterator", "xla", "draw", "counter", "function",
+    "callback", "python", "replicas", "service")]
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,6 @@ from tensorflow.python.framework import device
 
 from tensorflow_staging.python.ahead import function_library
 
-HOST = "/job:localhost/replica:0/task:0/device:CPU:0"
-
 
 def any_elsewhere(name: str, by_name: dict[str, function_pb2.FunctionDef]) -> bool:
   """Returns whether a function, or one that it calls, asks for another device than a CPU."""
@@ -17,13 +15,15 @@ def any_elsewhere(name: str, by_name: dict[str, function_pb2.FunctionDef]) -> bo
 
 
 def on_host(
-    name: str, by_name: dict[str, function_pb2.FunctionDef], prefix: str) -> dict[str, function_pb2.FunctionDef]:
+    name: str, by_name: dict[str, function_pb2.FunctionDef], prefix: str,
+    host: str) -> dict[str, function_pb2.FunctionDef]:
   """Returns copies of a function and of those that it calls, with all nodes on the host.
 
   Args:
     name: The name of the function.
     by_name: All of them by their names.
     prefix: What the names of the copies begin with.
+    host: The host's device.
 
   Returns:
     The copies by the names of the functions.
@@ -34,7 +34,7 @@ def on_host(
     copy.CopyFrom(by_name[called])
     copy.signature.name = prefix + called
     for node in copy.node_def:
-      node.device = HOST
+      node.device = host
       for attr in node.attr.values():
         kind = attr.WhichOneof("value")
         for function in (attr.func,) if kind == "func" else attr.list.func if kind == "list" else ():

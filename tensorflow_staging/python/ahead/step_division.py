@@ -51,7 +51,7 @@ class _Part(atomic_function.AtomicFunction):
 
 def divide(
     concrete: concrete_function.ConcreteFunction, inputs: Sequence[step_inputs.StepInput], python_ahead: bool = False,
-    has_replicas: bool = False) -> "StepDivision":
+    host: Optional[str] = None) -> "StepDivision":
   """Returns the division of a trace, the same one for all steps of `tf.staging.ahead` that call it.
 
   So draws whose state a kernel has go on from one `fit` to the next.
@@ -60,7 +60,7 @@ def divide(
     concrete: The trace.
     inputs: What its inputs stand for.
     python_ahead: Whether stateful Python functions may run ahead.
-    has_replicas: As for `StepDivision`.
+    host: As for `StepDivision`.
 
   Raises:
     NotStagedError: If nothing can run ahead.
@@ -69,10 +69,10 @@ def divide(
   if not hasattr(concrete, "_staging_divisions"):
     concrete._staging_divisions = {}  # pylint: disable=protected-access
   divisions = concrete._staging_divisions  # pylint: disable=protected-access
-  key = repr((inputs, python_ahead, has_replicas))
+  key = repr((inputs, python_ahead, host))
   if key not in divisions:
     try:
-      divisions[key] = StepDivision(concrete, inputs, python_ahead, has_replicas)
+      divisions[key] = StepDivision(concrete, inputs, python_ahead, host)
     except NotStagedError as error:
       divisions[key] = str(error)
   if isinstance(divisions[key], str):
@@ -107,15 +107,15 @@ class StepDivision:
 
   def __init__(
       self, concrete: concrete_function.ConcreteFunction, inputs: Sequence[step_inputs.StepInput],
-      python_ahead: bool = False, has_replicas: bool = False):
+      python_ahead: bool = False, host: Optional[str] = None):
     """Divides a trace.
 
     Args:
       concrete: The trace.
       inputs: What its inputs stand for.
       python_ahead: Whether stateful Python functions may run ahead.
-      has_replicas: Whether a strategy has put the nodes of each replica on a device. What runs ahead is on the host all
-        the same.
+      host: The host's device, if a strategy has put the nodes of each replica on a device: what runs ahead is on the
+        host all the same. None if not.
 
     Raises:
       NotStagedError: If nothing can run ahead.
@@ -152,9 +152,9 @@ class StepDivision:
         raise NotStagedError(_ASKS_IN_A_CALL)
       by_name[function.signature.name] = function
     origins = divided["origins"]
-    self.is_on_host = has_replicas and host_functions.any_elsewhere(self.ahead, by_name)
+    self.is_on_host = host is not None and host_functions.any_elsewhere(self.ahead, by_name)
     if self.is_on_host:
-      for name, function in host_functions.on_host(self.ahead, by_name, f"{prefix}host_").items():
+      for name, function in host_functions.on_host(self.ahead, by_name, f"{prefix}host_", host).items():
         parts.append(function)
         by_name[function.signature.name] = function
         origins[function.signature.name] = origins.get(name, name)

@@ -4,6 +4,7 @@
 These can be read ahead, all those of a step together, as the iterators of any step that has several.
 """
 
+from collections.abc import Iterable
 from typing import Any
 from typing import NamedTuple
 from typing import Optional
@@ -20,12 +21,12 @@ from tensorflow.python.types import distribute as distribute_types
 
 from tensorflow_staging.python.ahead import host_iterators
 
-# MultiWorkerMirroredStrategy, of which each process reads its own data.
-_OF_WORKERS = collective_all_reduce_strategy.CollectiveAllReduceStrategy
-_STAGED = (one_device_strategy.OneDeviceStrategy, mirrored_strategy.MirroredStrategy, _OF_WORKERS)
+# The last one is MultiWorkerMirroredStrategy, of which each process reads its own data.
+_STAGED = (
+    one_device_strategy.OneDeviceStrategy, mirrored_strategy.MirroredStrategy,
+    collective_all_reduce_strategy.CollectiveAllReduceStrategy)
 
 _ON_SERVERS = "a ParameterServerStrategy runs its steps in the processes of its workers, where no stage runs"
-_WORKERS_ON_GPUS = "a MultiWorkerMirroredStrategy has stages on CPUs only"
 _OTHER_STRATEGY = (
     "its iterator belongs to a tf.distribute strategy other than OneDeviceStrategy, MirroredStrategy and"
     " MultiWorkerMirroredStrategy")
@@ -74,14 +75,7 @@ def why_not_read(value: Any) -> str:
   if isinstance(value, values.PerWorkerValues) or isinstance(
       strategy, parameter_server_strategy_v2.ParameterServerStrategyV2):
     return _ON_SERVERS
-  if not is_distributed(value) or not isinstance(strategy, _STAGED):
-    return _OTHER_STRATEGY
-  return _WORKERS_ON_GPUS if isinstance(strategy, _OF_WORKERS) and not _is_on_cpus(strategy) else ""
-
-
-def _is_on_cpus(strategy: Any) -> bool:
-  """Returns whether all replicas of a strategy are on CPUs."""
-  return all(device.DeviceSpec.from_string(name).device_type == "CPU" for name in strategy.extended.worker_devices)
+  return "" if is_distributed(value) and isinstance(strategy, _STAGED) else _OTHER_STRATEGY
 
 
 def _of_worker(of_worker: Any) -> list[iterator_ops.OwnedIterator]:
@@ -106,6 +100,15 @@ def queue_of(iterator: iterator_ops.OwnedIterator) -> Optional[ops.EagerTensor]:
   """Returns the handle of what deals elements to an iterator of one replica; None for other iterators."""
   share = getattr(iterator, _SHARE, None)
   return share and share.queue
+
+
+def host_of(iterators: Iterable[iterator_ops.OwnedIterator]) -> Optional[str]:
+  """Returns the CPU of the process that has the iterators of replicas; None if none of them is that of a replica."""
+  dealt = next(filter(is_dealt, iterators), None)
+  if dealt is None:
+    return None
+  of_iterator = device.DeviceSpec.from_string(dealt._iterator_resource.device)  # pylint: disable=protected-access
+  return of_iterator.replace(device_type="CPU", device_index=0).to_string()
 
 
 def are_on_host(value: Any) -> bool:

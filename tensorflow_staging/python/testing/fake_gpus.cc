@@ -2,9 +2,9 @@
 //
 // GPUs for tests of Python programs on machines that have none: a device plug-in
 // for `load_pluggable_device_library`. They have memory and copies, and no kernels
-// but TensorFlow's own for all devices and those that add to a variable. All other
-// ops of a program are on the CPU, and what they exchange with variables and
-// iterators on these devices is copied.
+// but TensorFlow's own for all devices and those that add: to a variable, and what
+// the devices of a strategy have. All other ops of a program are on the CPU, and
+// what they exchange with variables and iterators on these devices is copied.
 //
 // What is in the memory of a device has all bits inverted, so that a value read
 // in the wrong memory is wrong. Copies are over when they return. Strings cannot
@@ -174,6 +174,27 @@ void FillPlatform(SP_PlatformFns* functions) {
   functions->destroy_timer_fns = [](Platform, SP_TimerFns*) {};
 }
 
+// Writes `a + sign * b`, all in the memory of a device.
+template <typename T>
+void Add(const Tensor& a, const Tensor& b, int sign, Tensor* sum) {
+  const T* const first = static_cast<const T*>(a.data());
+  const T* const second = static_cast<const T*>(b.data());
+  T* const to = static_cast<T*>(sum->data());
+  for (int64_t i = 0; i < sum->NumElements(); ++i) {
+    T number, added;
+    Invert(&number, &first[i], sizeof(T));
+    Invert(&added, &second[i], sizeof(T));
+    number += sign * added;
+    Invert(&to[i], &number, sizeof(T));
+  }
+}
+
+Status CheckAlike(const Tensor& a, const Tensor& b) {
+  if (a.dtype() == b.dtype() && a.shape() == b.shape()) return OkStatus();
+  return errors::InvalidArgument("A ", b.DebugString(), " for a ",
+                                 a.DebugString(), ".");
+}
+
 // Adds `sign` times the value to the variable.
 template <typename T, int sign>
 class AddToVariable : public OpKernel {
@@ -184,40 +205,49 @@ class AddToVariable : public OpKernel {
     core::RefCountPtr<Var> variable;
     OP_REQUIRES_OK(ctx,
                    LookupResource(ctx, HandleFromInput(ctx, 0), &variable));
-    const Tensor& value = ctx->input(1);
     const mutex_lock lock(*variable->mu());
     const Tensor old = *variable->tensor();
-    OP_REQUIRES(ctx,
-                old.dtype() == value.dtype() && old.shape() == value.shape(),
-                errors::InvalidArgument("A ", value.DebugString(), " for a ",
-                                        old.DebugString(), "."));
+    OP_REQUIRES_OK(ctx, CheckAlike(old, ctx->input(1)));
     Tensor sum;
     OP_REQUIRES_OK(ctx, ctx->allocate_temp(old.dtype(), old.shape(), &sum));
-    const T* const from = static_cast<const T*>(old.data());
-    const T* const by = static_cast<const T*>(value.data());
-    T* const to = static_cast<T*>(sum.data());
-    for (int64_t i = 0; i < sum.NumElements(); ++i) {
-      T number, added;
-      Invert(&number, &from[i], sizeof(T));
-      Invert(&added, &by[i], sizeof(T));
-      number += sign * added;
-      Invert(&to[i], &number, sizeof(T));
-    }
+    Add<T>(old, ctx->input(1), sign, &sum);
     *variable->tensor() = sum;
   }
 };
 
-#define REGISTER_ADD(op, type, sign)                          \
-  REGISTER_KERNEL_BUILDER(Name(op)                            \
-                              .Device("GPU")                  \
-                              .HostMemory("resource")         \
-                              .TypeConstraint<type>("dtype"), \
-                          AddToVariable<type, sign>)
+// With it a collective op merges what the devices have.
+template <typename T>
+class Merge : public OpKernel {
+ public:
+  using OpKernel::OpKernel;
 
-REGISTER_ADD("AssignAddVariableOp", float, 1);
-REGISTER_ADD("AssignAddVariableOp", int64_t, 1);
-REGISTER_ADD("AssignSubVariableOp", float, -1);
-REGISTER_ADD("AssignSubVariableOp", int64_t, -1);
+  void Compute(OpKernelContext* ctx) override {
+    const Tensor &a = ctx->input(0), &b = ctx->input(1);
+    OP_REQUIRES_OK(ctx, CheckAlike(a, b));
+    Tensor* sum = nullptr;
+    // The op expects the sum where the first input is.
+    OP_REQUIRES_OK(
+        ctx, ctx->forward_input_or_allocate_output({0}, 0, a.shape(), &sum));
+    Add<T>(a, b, 1, sum);
+  }
+};
+
+#define REGISTER_ADD(type)                                                     \
+  REGISTER_KERNEL_BUILDER(Name("AssignAddVariableOp")                          \
+                              .Device("GPU")                                   \
+                              .HostMemory("resource")                          \
+                              .TypeConstraint<type>("dtype"),                  \
+                          AddToVariable<type, 1>);                             \
+  REGISTER_KERNEL_BUILDER(Name("AssignSubVariableOp")                          \
+                              .Device("GPU")                                   \
+                              .HostMemory("resource")                          \
+                              .TypeConstraint<type>("dtype"),                  \
+                          AddToVariable<type, -1>);                            \
+  REGISTER_KERNEL_BUILDER(Name("Add").Device("GPU").TypeConstraint<type>("T"), \
+                          Merge<type>)
+
+REGISTER_ADD(float);
+REGISTER_ADD(int64_t);
 
 #undef REGISTER_ADD
 
