@@ -18,7 +18,7 @@ _SECONDS = 500 * cases.REPEATS
 _FILES = [f"{name}_cases.py" for name in (
     "keras", "killed_worker", "strategy", "gpu_worker", "gpu", "random", "workers", "loop", "read", "generator",
     "resource", "error", "thread", "checkpoint", "statistics", "iterator", "xla", "draw", "counter", "function",
-    "callback", "python", "replicas", "service")]
+    "callback", "python", "replicas", "optional", "service")]
 
 
 @pytest.fixture(scope="module")

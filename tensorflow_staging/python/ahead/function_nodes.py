@@ -3,6 +3,7 @@
 
 from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Mapping
 from collections.abc import Sequence
 
 from tensorflow.core.framework import function_pb2
@@ -13,14 +14,14 @@ def before(
     nodes: Iterable[node_def_pb2.NodeDef], function: function_pb2.FunctionDef,
     followed: Callable[[node_def_pb2.NodeDef], Iterable[str]] = lambda node: node.input) -> list[node_def_pb2.NodeDef]:
   """Returns the nodes on which some nodes of a function depend, by those inputs of each node that are followed."""
-  by_name = {node.name: node for node in function.node_def}
+  named = by_name(function)
   found, to_visit = set(), list(nodes)
   while to_visit:
     for name in map(name_of, followed(to_visit.pop())):
       # An input of the function is no node.
-      if name in by_name and name not in found:
+      if name in named and name not in found:
         found.add(name)
-        to_visit.append(by_name[name])
+        to_visit.append(named[name])
   return [node for node in function.node_def if node.name in found]
 
 
@@ -47,3 +48,47 @@ def data_name(tensor: str) -> str:
 def names_of(nodes: Iterable[node_def_pb2.NodeDef]) -> set[str]:
   """Returns the names of some nodes."""
   return {node.name for node in nodes}
+
+
+def live(function: function_pb2.FunctionDef) -> list[node_def_pb2.NodeDef]:
+  """Returns the nodes that lead to an output of a function. The others do not run, and may use anything."""
+  roots = {*map(data_name, function.ret.values()), *function.control_ret.values()}
+  found = [node for node in function.node_def if node.name in roots]
+  names = names_of(before(found, function)) | roots
+  return [node for node in function.node_def if node.name in names]
+
+
+def by_name(function: function_pb2.FunctionDef) -> dict[str, node_def_pb2.NodeDef]:
+  """Returns the nodes of a function by their names."""
+  return {node.name: node for node in function.node_def}
+
+
+def behind_identities(tensor: str, nodes: Mapping[str, node_def_pb2.NodeDef]) -> str:
+  """Returns the tensor of which a tensor is a copy, or the tensor itself.
+
+  Args:
+    tensor: The name of the tensor.
+    nodes: The nodes of its function by their names.
+  """
+  while (node := nodes.get(data_name(tensor))) is not None and node.op == "Identity":
+    tensor = node.input[0]
+  return tensor
+
+
+def inputs_of(function: function_pb2.FunctionDef) -> list[str]:
+  """Returns the names of the inputs of a function."""
+  return [arg.name for arg in function.signature.input_arg]
+
+
+def set_inputs(node: node_def_pb2.NodeDef, inputs: Iterable[str]) -> None:
+  """Sets the inputs of a node. What waits for another node several times waits for it once."""
+  inputs = list(inputs)
+  data = [name for name in inputs if not name.startswith("^")]
+  node.input[:] = [*data, *dict.fromkeys(name for name in inputs if name.startswith("^"))]
+
+
+def copy_of(node: node_def_pb2.NodeDef) -> node_def_pb2.NodeDef:
+  """Returns a copy of a node, which does not change with its function."""
+  copy = node_def_pb2.NodeDef()
+  copy.CopyFrom(node)
+  return copy

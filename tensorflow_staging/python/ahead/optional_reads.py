@@ -1,166 +1,148 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads of a strategy's iterators where the last step may have elements for some replicas only.
+"""One read in the place of those of all replicas (`replica_reads.py`), while a step is divided.
 
-There `tf.distribute` asks each replica's iterator for an Optional, and a conditional makes of them the elements of the
-step: values, or empty ones for replicas without an element. If none has an element, it reads the end of the data.
+What divides steps knows `IteratorGetNext`, and conditionals that use an Optional of `IteratorGetNextAsOptional`. One of
+these stands for all reads of a step, and what was there comes back in the part ahead.
 
 ```
-  in the trace                                      while it is divided
+  next()                           get_next_as_optional()
 
-  it_0 ─▶ IteratorGetNextAsOptional ─┬─▶ If ─▶ …    it_0 ─▶ IteratorGetNext ─▶ …
-  it_1 ─▶ IteratorGetNextAsOptional ─┤   ▲                     ▲ (control edge)
-                                     └─▶ any value?  it_1 ─▶ IteratorGetNext
+  it_0 ─▶ IteratorGetNext ─▶ …     it_0 ─▶ IteratorGetNextAsOptional ─▶ If, and its branch: OptionalGetValue ─▶ …
+             ▲ (control edge)      it_1 ─▶ nothing
+  it_1 ─▶ IteratorGetNext
 ```
 
-What divides steps knows `IteratorGetNext`, so that stands for all of it, and what was there comes back in the part
-ahead. So records have the elements of the last step, too, with the empty ones.
+So records have the elements of the last step, too, with the empty ones. An Optional is divided only where one iterator
+is read, so the others have to wait, too: until the part ahead, in which the branch reads, gets them as further inputs.
 
 The workers of a strategy also ask each other whether any of them has an element, by collective ops between the reads
 and the conditional. These stay in the step (`worker_reads.py`), and the record has what they ask with. The part ahead
 has the elements or empty ones as long as steps come, since it cannot know when the other workers have none left.
 """
 
+import dataclasses
 from collections.abc import Sequence
-from typing import NamedTuple
-from typing import Optional
 
 from tensorflow.core.framework import attr_value_pb2
 from tensorflow.core.framework import function_pb2
 from tensorflow.core.framework import node_def_pb2
 from tensorflow.core.framework import types_pb2
-from tensorflow.python.framework import op_def_registry
 
-from tensorflow_staging.python.ahead import function_library
 from tensorflow_staging.python.ahead import function_nodes
+from tensorflow_staging.python.ahead import inner_inputs
+from tensorflow_staging.python.ahead import replica_reads
+from tensorflow_staging.python.ahead import restored_reads
 from tensorflow_staging.python.ahead import worker_reads
 
-_OPTIONAL_READ = "IteratorGetNextAsOptional"
-_READ = "IteratorGetNext"
-_CONDITIONALS = ("If", "StatelessIf")
+_ASKS_FOR_AN_OPTIONAL = "it asks the other workers whether there is an element, and goes on if there is none"
+_OTHER_READS = "it reads the replicas' iterators by get_next_as_optional(), and by next() beside that"
 
 
-class OptionalReads(NamedTuple):
-  """The reads of one conditional of a function.
+@dataclasses.dataclass
+class Replaced:
+  """What `replace` has replaced.
 
   Attributes:
-    reads: The nodes that read Optionals, in the order of the replicas.
-    between: The nodes between these and the conditional, or what workers ask each other with.
-    conditional: The conditional.
-    asked: The names and types of the tensors with which workers ask each other; empty if they do not.
+    reads: The reads by the names of the functions that have them.
+    branches: The reads of Optionals by the names of the functions that get their values, with the indices of those
+      inputs of the step that are their iterators, but for the first one.
+    why_not: Why the step cannot be divided without them; empty if it can.
   """
 
-  reads: list[node_def_pb2.NodeDef]
-  between: list[node_def_pb2.NodeDef]
-  conditional: node_def_pb2.NodeDef
-  asked: dict[str, int]
+  reads: dict[str, list[replica_reads.ReplicaReads]]
+  branches: dict[str, tuple[replica_reads.ReplicaReads, list[int]]]
+  why_not: str = ""
 
-  def outputs(self) -> list[str]:
-    """Returns the names of the tensors for which those of the read that stands for it all stand."""
-    elements = [f"{self.conditional.name}:output:{i}" for i in range(len(self.conditional.attr["Tout"].list.type))]
-    return [*elements, *self.asked]
+  @property
+  def hidden(self) -> set[int]:
+    """The indices of the inputs that are iterators which nothing reads meanwhile."""
+    return {index for _, indices in self.branches.values() for index in indices}
 
 
-def replace(library: function_pb2.FunctionDefLibrary) -> dict[str, list[OptionalReads]]:
-  """Lets reads of elements stand for reads of Optionals, in all functions of a library.
+def replace(library: function_pb2.FunctionDefLibrary, name: str) -> Replaced:
+  """Lets a read stand for those of all replicas, in all functions of a library.
 
   Args:
     library: The library, which changes.
-
-  Returns:
-    What `restore` needs.
+    name: The name of the step, its first function.
   """
   by_name = {function.signature.name: function for function in library.function}
-  replaced = {}
+  replaced = Replaced({}, {})
   for function in library.function:
     for node in list(function.node_def):
-      found = _reads_of(node, function, by_name) if node.op in _CONDITIONALS else None
-      if found is not None:
-        replaced.setdefault(function.signature.name, []).append(found)
+      found = replica_reads.find(node, function, by_name)
+      if found is not None and found.makes_optional and found.asked:
+        replaced.why_not = _ASKS_FOR_AN_OPTIONAL
+      elif found is not None and (not found.makes_optional or _note_branch(found, function, name, by_name, replaced)):
+        replaced.reads.setdefault(function.signature.name, []).append(found)
         _replace(found, function)
+  if replaced.hidden and replaced.hidden & inner_inputs.InnerInputs(name, by_name).used:
+    replaced.why_not = _OTHER_READS
   return replaced
 
 
-def restore(function: function_pb2.FunctionDef, replaced: Sequence[OptionalReads]) -> None:
+def restore(function: function_pb2.FunctionDef, origin: str, replaced: Replaced) -> list[int]:
   """Brings back in a part of a function what `replace` has replaced in the function.
 
   Args:
     function: The part, which changes.
-    replaced: What `replace` has returned for the function.
+    origin: The name of the function of which it is a part.
+    replaced: What `replace` has returned.
+
+  Returns:
+    The indices of those inputs of the step that the part has now, too, before its last one.
   """
-  for found in replaced:
-    _restore(found, function)
+  for found in replaced.reads.get(origin, ()):
+    if not found.makes_optional:
+      restored_reads.restore_elements(found, function)
+    elif not found.may_end:
+      restored_reads.end_with_data(found, function)
+  found, indices = replaced.branches.get(origin, (None, []))
+  return indices if found is not None and restored_reads.restore_optional(found, function) else []
 
 
-def _reads_of(
-    conditional: node_def_pb2.NodeDef, function: function_pb2.FunctionDef,
-    by_name: dict[str, function_pb2.FunctionDef]) -> Optional[OptionalReads]:
-  """Returns what leads to a conditional, if that is only reads of Optionals and what computes with them."""
-  values, end = (by_name[conditional.attr[branch].func.name] for branch in ("then_branch", "else_branch"))
-  if not _only_reads(end) or not _only_computes(values, by_name):
-    return None
-  before = function_nodes.before([conditional], function, _followed)
-  reads = [node for node in before if node.op == _OPTIONAL_READ]
-  told = function_nodes.from_on(filter(worker_reads.is_collective, before), before)
-  told_names = function_nodes.names_of(told)
-  between = [node for node in before if node.op != _OPTIONAL_READ and node.name not in told_names]
-  iterators = [read.input[0] for read in reads]
-  given = {name for name in conditional.input if name in _inputs_of(function)}
-  # Each iterator is read once, and the conditional gets no other iterator.
-  if not reads or len(set(iterators)) < len(reads) or not given <= set(iterators):
-    return None
-  if any(_has_effect(node) or _inputs_of(function) & set(node.input) for node in between):
-    return None
-  # Nothing else uses what goes, but for what asks the other workers. Of what these tell, only the choice is used.
-  names = function_nodes.names_of(function_nodes.from_on(reads, before)) - told_names
-  inside = names | told_names | {conditional.name}
-  used = [name for node in _live(function) if node.name not in inside for name in node.input]
-  if any(function_nodes.data_name(name) in names for name in (*used, *function.ret.values())):
-    return None
-  asked = worker_reads.asked(told, names)
-  if asked is None or bool(asked) != bool(told):
-    return None
-  chosen_by = [function_nodes.data_name(name) in told_names for name in conditional.input]
-  if any(_has_effect(node) for node in told if not worker_reads.is_collective(node)) or any(chosen_by[1:]):
-    return None
-  return OptionalReads(*([_copy(node) for node in part] for part in (reads, between)), _copy(conditional), asked)
+def _note_branch(
+    found: replica_reads.ReplicaReads, function: function_pb2.FunctionDef, name: str,
+    by_name: dict[str, function_pb2.FunctionDef], replaced: Replaced) -> bool:
+  """Notes the branch that gets the value of an Optional; returns False if that cannot be divided."""
+  nodes = function_nodes.by_name(function)
+  users = [
+      node for node in function_nodes.live(function) if node.op in replica_reads.CONDITIONALS
+      and any(function_nodes.behind_identities(tensor, nodes) in found.outputs() for tensor in node.input[1:])]
+  branches = [user.attr["then_branch"].func.name for user in users]
+  others = [read.input[0] for read in found.reads[1:]]
+  inner = inner_inputs.InnerInputs(name, by_name) if others else None
+  indices = [inner.index_of(function.signature.name, iterator) for iterator in others]
+  if len(branches) != 1 or branches[0] in replaced.branches or None in indices:
+    return False
+  replaced.branches[branches[0]] = found, indices
+  return True
 
 
-def _followed(node: node_def_pb2.NodeDef) -> Sequence[str]:
-  """Returns the inputs of a node that lead to the reads of its conditional."""
-  if node.op == _OPTIONAL_READ:
-    return ()
-  # Collective ops also wait for each other.
-  return node.input[:1] if worker_reads.is_collective(node) else node.input
-
-
-def _replace(found: OptionalReads, function: function_pb2.FunctionDef) -> None:
-  conditional = found.conditional
+def _replace(found: replica_reads.ReplicaReads, function: function_pb2.FunctionDef) -> None:
   first, *others = [read.name for read in found.reads]
-  names = function_nodes.names_of(found.reads)
-  gone = function_nodes.names_of(function_nodes.from_on(found.reads, found.between)) | {conditional.name}
-  kept = [_copy(node) for node in _live(function) if node.name not in gone]
+  gone = function_nodes.names_of(function_nodes.from_on(found.reads, found.between)) | {found.maker.name}
+  if found.makes_optional:
+    output, = found.outputs()
+    nodes = function_nodes.by_name(function)
+    copies = [node.name for node in function.node_def if node.op == "Identity"
+              and function_nodes.behind_identities(node.input[0], nodes) == output]
+    gone |= {*others, *copies}
+    renamed = {name: f"{first}:optional:0" for name in (output, *(f"{copy}:output:0" for copy in copies))}
+  else:
+    renamed = {name: f"{first}:components:{i}" for i, name in enumerate(found.outputs())}
+  kept = [function_nodes.copy_of(node) for node in function_nodes.live(function) if node.name not in gone]
   if found.asked:
-    kept.append(worker_reads.need_of_data(conditional))
-  renamed = {name: f"{first}:components:{i}" for i, name in enumerate(found.outputs())}
+    kept.append(worker_reads.need_of_data(found.maker))
   del function.node_def[:]
   for node in kept:
-    if node.name in names:
-      node.op = _READ
-      node.ClearField("experimental_type")
     if node.name == first:
-      node.attr["output_types"].list.type[:] = [*conditional.attr["Tout"].list.type, *found.asked.values()]
-      shapes = node.attr["output_shapes"].list.shape
-      del shapes[:]
-      shapes.extend(conditional.attr["output_shapes"].list.shape)
-      for _ in found.asked:
-        shapes.add().unknown_rank = True
-      node.input.extend(f"^{name}" for name in others)
+      _stand_in(node, found)
     elif node.name in others:
       # Any element stands for what nothing uses.
-      node.attr["output_types"].list.type[:] = [types_pb2.DT_INT64]
-      node.attr["output_shapes"].CopyFrom(attr_value_pb2.AttrValue(list={"shape": [{}]}))
+      _read_elements(node, [types_pb2.DT_INT64], attr_value_pb2.AttrValue(list={"shape": [{}]}))
     awaited = [f"^{first}" if name.startswith("^") and name[1:] in gone else name for name in node.input]
-    _set_inputs(node, [renamed.get(name, name) for name in awaited])
+    function_nodes.set_inputs(node, [renamed.get(name, name) for name in awaited])
     function.node_def.append(node)
   for result, name in list(function.ret.items()):
     function.ret[result] = renamed.get(name, name)
@@ -170,79 +152,21 @@ def _replace(found: OptionalReads, function: function_pb2.FunctionDef) -> None:
     function.signature.control_output.remove(output)
 
 
-def _restore(found: OptionalReads, function: function_pb2.FunctionDef) -> None:
-  nodes = {node.name: node for node in function.node_def}
-  conditional = found.conditional.name
-  names = [read.name for read in found.reads]
-  # In the rest, what takes the record has the name of the read.
-  if names[0] not in nodes or nodes[names[0]].op != _READ:
+def _stand_in(node: node_def_pb2.NodeDef, found: replica_reads.ReplicaReads) -> None:
+  """Lets the first read stand for all."""
+  if found.makes_optional:
+    # Whatever its elements are: who gets the value says what it is.
+    node.op = replica_reads.OPTIONAL_READ
     return
-  # The inputs of the part have names of their own.
-  iterators = {read.input[0]: nodes[read.name].input[0] for read in found.reads}
-  for read in found.reads:
-    node = nodes[read.name]
-    awaited = [name for name in node.input[1:] if name[1:] not in names]
-    node.CopyFrom(read)
-    _set_inputs(node, [iterators[read.input[0]], *awaited])
-  renamed = {f"{names[0]}:components:{i}": name for i, name in enumerate(found.outputs())}
-  for node in function.node_def:
-    # What waits for the reads waits for the conditional, too.
-    awaited = [f"^{conditional}"] if f"^{names[0]}" in node.input else []
-    _set_inputs(node, [*(renamed.get(name, name) for name in node.input), *awaited])
-  for result, name in list(function.ret.items()):
-    function.ret[result] = renamed.get(name, name)
-  elements = worker_reads.elements_of(found.conditional) if found.asked else found.conditional
-  added = [node for node in (*found.between, elements) if node.name not in nodes]
-  known = {node.name for node in added} | set(nodes)
-  for node in added:
-    copy = function.node_def.add()
-    copy.CopyFrom(node)
-    _set_inputs(copy, [
-        iterators.get(name, name) for name in node.input if not name.startswith("^") or name[1:] in known])
+  shapes = function_nodes.copy_of(found.maker).attr["output_shapes"]
+  for _ in found.asked:
+    shapes.list.shape.add().unknown_rank = True
+  _read_elements(node, [*found.maker.attr["Tout"].list.type, *found.asked.values()], shapes)
+  node.input.extend(f"^{read.name}" for read in found.reads[1:])
 
 
-def _only_reads(branch: function_pb2.FunctionDef) -> bool:
-  """Returns whether a function does nothing but read iterators and compute with what it reads."""
-  beside = [node for node in branch.node_def if node.op != _READ]
-  return len(beside) < len(branch.node_def) and not any(map(_has_effect, beside))
-
-
-def _only_computes(function: function_pb2.FunctionDef, by_name: dict[str, function_pb2.FunctionDef]) -> bool:
-  """Returns whether a function, with those that it calls, has no effect and draws nothing."""
-  return all(
-      (node.op in _CONDITIONALS or not _is_stateful(node)) and
-      all(_only_computes(by_name[called], by_name) for called in function_library.called_by(node))
-      for node in function.node_def)
-
-
-def _has_effect(node: node_def_pb2.NodeDef) -> bool:
-  return _is_stateful(node) or bool(function_library.called_by(node))
-
-
-def _is_stateful(node: node_def_pb2.NodeDef) -> bool:
-  op = op_def_registry.get(node.op)
-  return op is None or op.is_stateful
-
-
-def _live(function: function_pb2.FunctionDef) -> list[node_def_pb2.NodeDef]:
-  """Returns the nodes that lead to an output. The others do not run, and may use anything."""
-  roots = {*map(function_nodes.data_name, function.ret.values()), *function.control_ret.values()}
-  found = [node for node in function.node_def if node.name in roots]
-  before = {node.name for node in function_nodes.before(found, function)}
-  return [node for node in function.node_def if node.name in before or node.name in roots]
-
-
-def _inputs_of(function: function_pb2.FunctionDef) -> set[str]:
-  return {arg.name for arg in function.signature.input_arg}
-
-
-def _set_inputs(node: node_def_pb2.NodeDef, inputs: Sequence[str]) -> None:
-  """Sets the inputs of a node. What waits for another node several times waits for it once."""
-  data = [name for name in inputs if not name.startswith("^")]
-  node.input[:] = [*data, *dict.fromkeys(name for name in inputs if name.startswith("^"))]
-
-
-def _copy(node: node_def_pb2.NodeDef) -> node_def_pb2.NodeDef:
-  copy = node_def_pb2.NodeDef()
-  copy.CopyFrom(node)
-  return copy
+def _read_elements(node: node_def_pb2.NodeDef, types: Sequence[int], shapes: attr_value_pb2.AttrValue) -> None:
+  node.op = replica_reads.READ
+  node.ClearField("experimental_type")
+  node.attr["output_types"].list.type[:] = types
+  node.attr["output_shapes"].CopyFrom(shapes)

@@ -126,9 +126,11 @@ class StepDivision:
     library = function_library.library_of(concrete.function_def)
     if not python_ahead:
       _keep_python_in_step(library, name)
-    replaced = optional_reads.replace(library)
-    divided = _pywrap_staging.divide_step(
-        library.SerializeToString(), name, [tuple(i) for i in inputs], prefix)
+    replaced = optional_reads.replace(library, name)
+    if replaced.why_not:
+      raise NotStagedError(replaced.why_not)
+    seen = [given._replace(kind="other") if i in replaced.hidden else given for i, given in enumerate(inputs)]
+    divided = _pywrap_staging.divide_step(library.SerializeToString(), name, [tuple(i) for i in seen], prefix)
     if divided["why_not"]:
       raise NotStagedError(divided["why_not"])
     self.iterators = frozenset(i for i, given in enumerate(inputs) if given.kind == "iterator")
@@ -147,9 +149,9 @@ class StepDivision:
     by_name = {function.signature.name: function for function in library.function}
     parts = [function_pb2.FunctionDef.FromString(serialized) for serialized in divided["functions"]]
     for function in parts:
-      optional_reads.restore(function, replaced.get(divided["origins"][function.signature.name], ()))
       if not worker_reads.let_elements_wait(function):
         raise NotStagedError(_ASKS_IN_A_CALL)
+      self.ahead_inputs += optional_reads.restore(function, divided["origins"][function.signature.name], replaced)
       by_name[function.signature.name] = function
     origins = divided["origins"]
     self.is_on_host = host is not None and host_functions.any_elsewhere(self.ahead, by_name)

@@ -51,9 +51,15 @@ def asked(told: Sequence[node_def_pb2.NodeDef], known: Collection[str]) -> Optio
 
 def need_of_data(conditional: node_def_pb2.NodeDef) -> node_def_pb2.NodeDef:
   """Returns a node that ends the step where a conditional would read the end of the data."""
-  return node_def_pb2.NodeDef(
-      name=conditional.name, op=_NEEDS_DATA, device=conditional.device,
-      input=[conditional.input[0], *(name for name in conditional.input if name.startswith("^"))])
+  node = need(conditional.name, conditional.input[0])
+  node.device = conditional.device
+  node.input.extend(name for name in conditional.input if name.startswith("^"))
+  return node
+
+
+def need(name: str, any_has_data: str) -> node_def_pb2.NodeDef:
+  """Returns a node that fails as the end of an iterator does if there is no data, which a tensor says."""
+  return node_def_pb2.NodeDef(name=name, op=_NEEDS_DATA, input=[any_has_data])
 
 
 def elements_of(conditional: node_def_pb2.NodeDef) -> node_def_pb2.NodeDef:

@@ -49,7 +49,7 @@ def _library(step: str = _STEP) -> function_pb2.FunctionDefLibrary:
 
 def test_the_question_stays_in_the_step_until_its_part_comes_back():
   library = _library()
-  replaced = optional_reads.replace(library)
+  replaced = optional_reads.replace(library, "step")
   step = library.function[0]
   nodes = {node.name: node for node in step.node_def}
   assert {name: node.op for name, node in nodes.items()} == {
@@ -62,7 +62,7 @@ def test_the_question_stays_in_the_step_until_its_part_comes_back():
   # The part ahead puts both into the record.
   ahead = function_pb2.FunctionDef(
       node_def=[nodes["read"]], ret={"element": "read:components:0", "number": "read:components:1"})
-  optional_reads.restore(ahead, replaced["step"])
+  optional_reads.restore(ahead, "step", replaced)
   nodes = {node.name: node for node in ahead.node_def}
   assert {name: node.op for name, node in nodes.items()} == {
       "size": "Const", "read": "IteratorGetNextAsOptional", "has": "OptionalHasValue", "number": "Cast",
@@ -82,7 +82,7 @@ def test_the_question_stays_in_the_step_until_its_part_comes_back():
 def test_other_questions_stay(step):
   library = _library(step)
   before = str(library)
-  assert optional_reads.replace(library) == {}
+  assert optional_reads.replace(library, "step").reads == {}
   assert str(library) == before
 
 

@@ -262,6 +262,37 @@ def case_each_replica_has_its_share_ahead_of_the_step():
   assert {"GPU:0": 1, "GPU:1": 1}.items() <= devices.items(), text
 
 
+def case_a_loop_over_the_iterator_of_several_gpus():
+
+  def totals(strategy, wrap, dataset):
+    with strategy.scope():
+      counts = tf.Variable(tf.zeros([50]), aggregation=tf.VariableAggregation.MEAN)
+
+    @wrap
+    @tf.function
+    def some(iterator):
+      steps = tf.constant(0)
+      for words in iterator:
+        strategy.run(lambda words: counts.assign_add(counted(words, None), read_value=False), args=(words,))
+        steps += 1
+        if steps == 3:
+          break
+      return steps
+
+    iterator = iter(strategy.distribute_datasets_from_function(lambda _: dataset))
+    got = [int(some(iterator)) for _ in range(3)]
+    return got, [of_replica.numpy().tolist() for of_replica in strategy.experimental_local_results(counts)], some
+
+  for dataset in Dataset.from_tensor_slices(LETTERS).batch(2), Dataset.from_tensor_slices(LETTERS).batch(2).repeat():
+    for gpus, cpus in (GPUS, CPUS), (ONE_GPU, ONE_CPU):
+      *expected, _ = totals(cpus, lambda step: step, dataset)
+      *got, step = totals(gpus, tf.staging.ahead, dataset)
+      assert got == expected, (got, expected)
+      assert step.why_not is None, step.why_not
+      devices, text = explained(step)
+      assert devices.keys() >= ({"GPU:0", "GPU:1"} if gpus is GPUS else {"GPU:1"}), text
+
+
 def case_explain_says_what_waits_on_which_gpu():
   """The words are used on the host, their counts on one GPU or on both."""
   with tf.device("/gpu:0"):

@@ -23,6 +23,7 @@ layers = tf.keras.layers
 _ONE_ELEMENT = "its data has one element, so there is nothing to read ahead"
 _READ_IN_A_CALL = (
     "a function that it calls reads the iterator, and asks the other workers there whether they have data")
+_ASKS_FOR_AN_OPTIONAL = "it asks the other workers whether there is an element, and goes on if there is none"
 
 
 if "TF_CONFIG" in os.environ:
@@ -46,7 +47,7 @@ def trained(dataset, wrap, *, loops=False, calls=False, epochs=2, steps=None):
     counts = tf.Variable(tf.zeros([50]))
 
   def train(words):
-    ids = tf.strings.to_hash_bucket_fast(words, 50)
+    ids = hashed(words)
     total = tf.distribute.get_replica_context().all_reduce("sum", tf.reduce_sum(tf.one_hot(ids, 50), 0))
     counts.assign_add(total)
     return tf.reduce_sum(counts * tf.range(50.0)), tf.size(words)
@@ -70,6 +71,10 @@ def trained(dataset, wrap, *, loops=False, calls=False, epochs=2, steps=None):
         loss, size = step(iterator)
         values.append((loss.numpy().tolist(), int(size)))
   return values, counts.numpy().tolist(), step
+
+
+def hashed(words):
+  return tf.strings.to_hash_bucket_fast(words, 50)
 
 
 def letters(number):
@@ -117,6 +122,32 @@ def case_several_steps_in_a_call_are_staged():
 
 def case_a_read_in_a_call_is_not_staged():
   compare(letters(8), calls=True, why_not=_READ_IN_A_CALL)
+
+
+def case_a_loop_over_the_iterator_is_staged_if_it_has_no_end():
+
+  def totals(wrap, dataset):
+
+    @wrap
+    @tf.function
+    def some(iterator):
+      total, steps = tf.constant(0, tf.int64), tf.constant(0)
+      for words in iterator:
+        for ids in STRATEGY.experimental_local_results(STRATEGY.run(hashed, args=(words,))):
+          total += tf.reduce_sum(ids)
+        steps += 1
+        if steps == 2:
+          break
+      return total, steps
+
+    iterator = iter(STRATEGY.distribute_datasets_from_function(lambda _: dataset))
+    return [tuple(value.numpy().tolist() for value in some(iterator)) for _ in range(3)], some
+
+  for dataset, why_not in (letters(5).repeat(), None), (letters(5 if INDEX else 3), _ASKS_FOR_AN_OPTIONAL):
+    expected, _ = totals(lambda step: step, dataset)
+    got, step = totals(tf.staging.ahead, dataset)
+    assert got == expected, (got, expected)
+    assert step.why_not == why_not, step.why_not
 
 
 def data(rows):
