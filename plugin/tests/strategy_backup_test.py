@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tensorflow_staging.BackupAndRestore` with Keras 3 under strategies of `tf.distribute`.
 
-Before its first step, Keras 3 adds up what the replicas have read, so this data has numbers and equal batches.
+Before its first step, Keras 3 adds up what the replicas have read, so this data has numbers and equal batches. With
+several steps in a call, its replicas cannot use collective ops.
 """
 
 import os
@@ -35,7 +36,7 @@ def fit(callbacks):
   with strategy.scope():
     inputs = keras.Input((3,))
     model = keras.Model(inputs, keras.layers.Dense(1)(keras.layers.Dropout(0.2)(keras.layers.Rescaling(0.5)(inputs))))
-    model.compile("adam", "mse", metrics=["mae"])
+    model.compile("adam", "mse", metrics=["mae"], steps_per_execution={several})
   history = model.fit(rows.shuffle(20, seed=7).batch(4), epochs=3, verbose=0, callbacks=callbacks).history
   return {{name: values[-1] for name, values in history.items()}}, [weight.tolist() for weight in model.get_weights()]
 
@@ -43,7 +44,7 @@ def fit(callbacks):
 expected = fit([])
 with tempfile.TemporaryDirectory() as folder:
   assert fit([tensorflow_staging.BackupAndRestore(folder, 3)]) == expected
-  for after in (13, 5, 7):
+  for after in {stops}:
     staged = [tensorflow_staging.SmartStage()] if {is_staged} else []
     try:
       fit([tensorflow_staging.BackupAndRestore(folder, 3), *staged, interrupts.Interrupts(after)])
@@ -56,12 +57,16 @@ with tempfile.TemporaryDirectory() as folder:
 """
 
 
-@pytest.mark.parametrize("is_staged", [False, True])
-@pytest.mark.parametrize(
-    "strategy", ["tf.distribute.MirroredStrategy(['CPU:0', 'CPU:1'])", "tf.distribute.OneDeviceStrategy('CPU:0')"])
+_MIRRORED = "tf.distribute.MirroredStrategy(['CPU:0', 'CPU:1'], tf.distribute.ReductionToOneDevice())"
+_ALONE = "tf.distribute.OneDeviceStrategy('CPU:0')"
+
+
+@pytest.mark.parametrize("strategy, is_staged, several", [
+    (_MIRRORED, False, 1), (_MIRRORED, True, 3), (_ALONE, False, 3), (_ALONE, True, 1)])
 @pytest.mark.timeout(300)
-def test_an_interrupted_fit_of_a_strategy_goes_on(strategy, is_staged):
-  program = _PROGRAM.format(strategy=strategy, is_staged=is_staged)
+def test_an_interrupted_fit_of_a_strategy_goes_on(strategy, is_staged, several):
+  program = _PROGRAM.format(
+      strategy=strategy, is_staged=is_staged, several=several, stops=(13, 5, 7) if several == 1 else (6, 2, 1))
   done = subprocess.run(
       [sys.executable, "-c", program], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(_TESTING)},
       timeout=200, check=False)

@@ -15,6 +15,7 @@ Each worker of a `MultiWorkerMirroredStrategy` deals its own data. In the step, 
 has an element, as `tf.distribute` does; those without one go on with empty elements.
 """
 
+from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
@@ -144,27 +145,38 @@ class DealtIterator(composite_tensor.CompositeTensor, distribute_types.Distribut
   def get_next(self) -> Any:
     """Returns the elements of the next step."""
     with ops.device(self._worker):
-      elements = self._get_next_of_workers() if self._asks_workers else self.owned.get_next()
-    return input_lib._create_per_replica(list(elements), self._strategy)  # pylint: disable=protected-access
+      if self._asks_workers:
+        is_any, elements_if_any = self._ask()
+        # The read of another element says that there is none.
+        elements = cond.cond(is_any, elements_if_any, self.owned.get_next, strict=True)
+      else:
+        elements = self.owned.get_next()
+    return self._of_replicas(elements)
 
-  def _get_next_of_workers(self) -> tuple[Any, ...]:
-    """Returns the next elements, or empty ones as long as another worker has some."""
-    next_elements = self.owned.get_next_as_optional()
-    has_value = next_elements.has_value()
-    workers_with_data = self._strategy.reduce(
+  def get_next_as_optional(self) -> Any:
+    """Returns an Optional with the elements of the next step, or without a value at the end of the data."""
+    with ops.device(self._worker):
+      is_any, elements_if_any = self._ask()
+    return cond.cond(
+        is_any, lambda: optional_ops.Optional.from_value(self._of_replicas(elements_if_any())),
+        lambda: optional_ops.Optional.empty(self.element_spec), strict=True)
+
+  def _ask(self) -> tuple[Any, Callable[[], tuple[Any, ...]]]:
+    """Returns whether any worker has elements for the next step, and what returns those of this one."""
+    elements = self.owned.get_next_as_optional()
+    has_value = elements.has_value()
+    if not self._asks_workers:
+      return has_value, elements.get_value
+    workers = self._strategy.reduce(
         reduce_util.ReduceOp.SUM, array_ops.reshape(math_ops.cast(has_value, dtypes.int64), [1]), axis=None)
-
-    def elements() -> tuple[Any, ...]:
-      return cond.cond(has_value, next_elements.get_value, self._empty_elements, strict=True)
-
-    # The read of another element says that there is none.
-    return cond.cond(array_ops.reshape(workers_with_data, []) > 0, elements, self.owned.get_next, strict=True)
+    return array_ops.reshape(workers, []) > 0, lambda: cond.cond(
+        has_value, elements.get_value, self._empty_elements, strict=True)
 
   def _empty_elements(self) -> tuple[Any, ...]:
     return tuple(map(input_lib._dummy_tensor_fn, self.owned.element_spec))  # pylint: disable=protected-access
 
-  def get_next_as_optional(self) -> Any:
-    raise NotImplementedError("Only fit reads this iterator.")
+  def _of_replicas(self, elements: Sequence[Any]) -> Any:
+    return input_lib._create_per_replica(list(elements), self._strategy)  # pylint: disable=protected-access
 
   @property
   def element_spec(self) -> Any:
