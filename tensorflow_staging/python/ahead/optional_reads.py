@@ -21,6 +21,7 @@ has the elements or empty ones as long as steps come, since it cannot know when 
 """
 
 import dataclasses
+from collections.abc import Iterable
 from collections.abc import Sequence
 
 from tensorflow.core.framework import attr_value_pb2
@@ -34,6 +35,7 @@ from tensorflow_staging.python.ahead import replica_reads
 from tensorflow_staging.python.ahead import restored_reads
 from tensorflow_staging.python.ahead import worker_reads
 
+_ASKS_OR_COPIES = ("OptionalHasValue", "Identity")
 _ASKS_FOR_AN_OPTIONAL = "it asks the other workers whether there is an element, and goes on if there is none"
 _OTHER_READS = "it reads the replicas' iterators by get_next_as_optional(), and by next() beside that"
 
@@ -104,16 +106,19 @@ def restore(function: function_pb2.FunctionDef, origin: str, replaced: Replaced)
 def _note_branch(
     found: replica_reads.ReplicaReads, function: function_pb2.FunctionDef, name: str,
     by_name: dict[str, function_pb2.FunctionDef], replaced: Replaced) -> bool:
-  """Notes the branch that gets the value of an Optional; returns False if that cannot be divided."""
+  """Notes the branch that gets the value of an Optional; returns False if something else may get it."""
   nodes = function_nodes.by_name(function)
-  users = [
-      node for node in function_nodes.live(function) if node.op in replica_reads.CONDITIONALS
-      and any(function_nodes.behind_identities(tensor, nodes) in found.outputs() for tensor in node.input[1:])]
-  branches = [user.attr["then_branch"].func.name for user in users]
+
+  def uses(tensors: Iterable[str]) -> bool:
+    return any(function_nodes.behind_identities(tensor, nodes) in found.outputs() for tensor in tensors)
+
+  users = [node for node in function_nodes.live(function) if node.op not in _ASKS_OR_COPIES and uses(node.input)]
+  branches = [user.attr["then_branch"].func.name for user in users if user.op in replica_reads.CONDITIONALS]
   others = [read.input[0] for read in found.reads[1:]]
   inner = inner_inputs.InnerInputs(name, by_name) if others else None
   indices = [inner.index_of(function.signature.name, iterator) for iterator in others]
-  if len(branches) != 1 or branches[0] in replaced.branches or None in indices:
+  is_divisible = len(users) == len(branches) == 1 and branches[0] not in replaced.branches
+  if not is_divisible or uses(function.ret.values()) or None in indices:
     return False
   replaced.branches[branches[0]] = found, indices
   return True

@@ -237,6 +237,11 @@ def test_data_without_an_end_is_read_ahead_and_may_end():
         attr { key: "else_branch" value { func { name: "rest" } } } }
       node_def { name: "has" input: "^again" """),
     _ASKING.replace("train:output:0", "has:has_value:0"),
+    # The step gets the value beside the conditional, or returns the Optional.
+    _ASKING.replace("train:output:0", "beside:components:0") + """
+      node_def { name: "beside" op: "OptionalGetValue" input: "copy:output:0" input: "^train" }
+    """,
+    _ASKING + 'ret { key: "optional" value: "copy:output:0" }',
     # One replica is no input of the step.
     _ASKING.replace('input_arg { name: "it_1" }', ""),
     # Elements of two reads of one iterator, and one that the step uses itself.
