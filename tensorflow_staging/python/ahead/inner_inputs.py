@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Optional
 
 from tensorflow.core.framework import function_pb2
+from tensorflow.core.framework import node_def_pb2
 
 from tensorflow_staging.python.ahead import function_library
 from tensorflow_staging.python.ahead import function_nodes
@@ -60,7 +61,7 @@ class InnerInputs:
       if node.op != "Identity":
         self.used.update(i for i in inputs if i is not None)
 
-  def _kept(self, node, inputs: Sequence[Optional[int]]) -> list[Optional[int]]:
+  def _kept(self, node: node_def_pb2.NodeDef, inputs: Sequence[Optional[int]]) -> list[Optional[int]]:
     """Returns the inputs of a call that its functions always have: without those that a loop changes."""
     if node.op not in ("While", "StatelessWhile"):
       return list(inputs)

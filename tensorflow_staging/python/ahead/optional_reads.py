@@ -48,7 +48,7 @@ class Replaced:
     reads: The reads by the names of the functions that have them.
     branches: The reads of Optionals by the names of the functions that get their values, with the indices of those
       inputs of the step that are their iterators, but for the first one.
-    why_not: Why the step cannot be divided without them; empty if it can.
+    why_not: Why the step must not be divided; empty if it may be.
   """
 
   reads: dict[str, list[replica_reads.ReplicaReads]]
