@@ -156,6 +156,19 @@ def case_a_mirrored_strategy_with_several_steps_per_execution_is_staged():
   compare(tf.distribute.MirroredStrategy(["/cpu:0", "/cpu:1"]), steps_per_execution=2)
 
 
+def case_a_fit_does_not_go_on_without_the_other_workers():
+  with tempfile.TemporaryDirectory() as folder:
+    of_worker = backup_files.BackupFiles(f"{folder}/worker-0-of-2")
+    of_worker.write(value=tf.Variable(1))
+    of_worker.commit()
+    model = model_of(tf.distribute.get_strategy())
+    try:
+      model.fit(data(), verbose=0, callbacks=[tf.staging.BackupAndRestore(folder)])
+      raise AssertionError("It trains.")
+    except ValueError as error:
+      assert "another number of workers than 1" in str(error), error
+
+
 def case_a_multi_worker_strategy_with_one_worker_is_staged():
   # Such a strategy must be the first thing of a program.
   (status, _), = loopback.run_workers([__file__, "case__multi_worker"], 1, seconds=200)
@@ -202,19 +215,6 @@ def case_the_position_in_data_that_others_deal_is_not_saved():
       raise AssertionError("It trains.")
     except ValueError as error:
       assert "that a tf.distribute strategy deals" in str(error), error
-
-
-def case_a_fit_does_not_go_on_without_the_other_workers():
-  with tempfile.TemporaryDirectory() as folder:
-    of_worker = backup_files.BackupFiles(f"{folder}/worker-0-of-2")
-    of_worker.write(value=tf.Variable(1))
-    of_worker.commit()
-    model = model_of(tf.distribute.get_strategy())
-    try:
-      model.fit(data(), verbose=0, callbacks=[tf.staging.BackupAndRestore(folder)])
-      raise AssertionError("It trains.")
-    except ValueError as error:
-      assert "another number of workers than 1" in str(error), error
 
 
 if __name__ == "__main__":
