@@ -138,19 +138,33 @@ class StepBufferTakeOp : public AsyncOpKernel {
         ctx->cancellation_manager(),
         [this, ctx, buffer = std::move(buffer), done = std::move(done)](
             const Status& status, TensorBuffer::Taken taken) {
-          if (!status.ok() && !errors::IsCancelled(status)) {
-            buffer->NoteErrorTaken();
-          }
           if (status.ok()) {
             Use(ctx, buffer.get(), std::move(taken.record), done);
-          } else {
+          } else if (errors::IsCancelled(status)) {
             ctx->SetStatus(status);
             done();
+          } else {
+            buffer->NoteErrorTaken();
+            Fail(ctx, status, done);
           }
         });
   }
 
  private:
+  // Fails as late as a read of the data might. A step may count, for example, on
+  // each of its devices, without its record. A failing op keeps the other devices
+  // from what they have not begun, and this one knows before the step begins that
+  // the data has ended.
+  static void Fail(OpKernelContext* ctx, const Status& status,
+                   const DoneCallback& done) {
+    // Chosen, not measured.
+    constexpr int64_t kReadMicros = 2000;
+    Env::Default()->SchedClosureAfter(kReadMicros, [ctx, status, done] {
+      ctx->SetStatus(status);
+      done();
+    });
+  }
+
   // Uses a record that StepBufferTakeIfAny has taken.
   void UseInHand(OpKernelContext* ctx, RecordInHand* in_hand,
                  const DoneCallback& done) const {
