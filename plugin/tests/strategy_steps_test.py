@@ -59,6 +59,7 @@ import tensorflow as tf
 
 import tensorflow_staging
 
+tf.config.threading.set_intra_op_parallelism_threads(1)
 tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0], [tf.config.LogicalDeviceConfiguration()] * 2)
 strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
@@ -72,15 +73,26 @@ def counted(callbacks):
     embedded = keras.layers.Flatten()(keras.layers.Embedding(20, 4)(keras.layers.Hashing(20)(numbers)))
     model = keras.Model(numbers, keras.layers.Dense(1)(embedded))
     model.compile("adam", "mse")
-  model.fit(rows.filter(lambda *_: True), epochs=6, verbose=0, callbacks=callbacks)
+
+  def read_all(batch, logs):
+    # The stage finds the end meanwhile.
+    variables = [*model.variables, *model.optimizer.variables]
+    return [weight.numpy() for variable in variables for weight in variable.value.values]
+
+  read = keras.callbacks.LambdaCallback(on_train_batch_end=read_all)
+  model.fit(rows.filter(lambda *_: True), epochs=2, verbose=0, callbacks=[read, *callbacks])
   return [int(count) for count in model.optimizer.iterations.value.values]
 
 
-callback = tensorflow_staging.SmartStage()
-expected, got = counted([]), counted([callback])
-assert callback._steps["train_function"].why_not is None
-# TensorFlow promises nothing of that step, so one of the ends may differ.
-assert expected[0] - 1 <= min(got) <= max(got) <= expected[0], (expected, got)
+expected = counted([])
+assert len(set(expected)) == 1, expected
+got = []
+for _ in range(3):
+  callback = tensorflow_staging.SmartStage()
+  got.append(counted([callback]))
+  assert callback._steps["train_function"].why_not is None
+# TensorFlow promises nothing of that step, so one may differ on a busy machine.
+assert got.count(expected) >= 2, (expected, got)
 """
 
 
