@@ -10,14 +10,17 @@ from tensorflow.core.framework import function_pb2
 
 from tensorflow_staging.python.ahead import optional_reads
 
-_STEP = """
-  signature {
-    name: "step" input_arg { name: "it_0" } input_arg { name: "it_1" } control_output: "a" control_output: "cond" }
+_READS = """
   node_def { name: "a" op: "IteratorGetNextAsOptional" input: "it_0" }
   node_def { name: "b" op: "IteratorGetNextAsOptional" input: "it_1" }
   node_def { name: "has_a" op: "OptionalHasValue" input: "a:optional:0" }
   node_def { name: "has_b" op: "OptionalHasValue" input: "b:optional:0" }
   node_def { name: "any" op: "LogicalOr" input: "has_a:has_value:0" input: "has_b:has_value:0" }
+"""
+_STEP = """
+  signature {
+    name: "step" input_arg { name: "it_0" } input_arg { name: "it_1" } control_output: "a" control_output: "cond" }
+""" + _READS + """
   node_def { name: "unused" op: "Identity" input: "any:z:0" }
   node_def {
     name: "cond" op: "If" input: "any:z:0" input: "a:optional:0" input: "b:optional:0" input: "it_0" input: "it_1"
@@ -116,11 +119,7 @@ def test_other_conditionals_stay(step, end, value):
 _ASKING = """
   signature {
     name: "step" input_arg { name: "it_0" } input_arg { name: "it_1" } control_output: "a" control_output: "b" }
-  node_def { name: "a" op: "IteratorGetNextAsOptional" input: "it_0" }
-  node_def { name: "b" op: "IteratorGetNextAsOptional" input: "it_1" }
-  node_def { name: "has_a" op: "OptionalHasValue" input: "a:optional:0" }
-  node_def { name: "has_b" op: "OptionalHasValue" input: "b:optional:0" }
-  node_def { name: "any" op: "LogicalOr" input: "has_a:has_value:0" input: "has_b:has_value:0" }
+""" + _READS + """
   node_def {
     name: "made" op: "StatelessIf" input: "any:z:0" input: "a:optional:0" input: "b:optional:0"
     attr { key: "Tout" value { list { type: DT_VARIANT } } }

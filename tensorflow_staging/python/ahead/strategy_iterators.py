@@ -21,8 +21,8 @@ from tensorflow.python.types import distribute as distribute_types
 
 from tensorflow_staging.python.ahead import host_iterators
 
-# The last one is MultiWorkerMirroredStrategy, of which each process reads its own data.
-_STAGED = (
+# Those of which each process reads its own data. The last one is MultiWorkerMirroredStrategy.
+READ_BY_PROCESS = (
     one_device_strategy.OneDeviceStrategy, mirrored_strategy.MirroredStrategy,
     collective_all_reduce_strategy.CollectiveAllReduceStrategy)
 
@@ -75,7 +75,7 @@ def why_not_read(value: Any) -> str:
   if isinstance(value, values.PerWorkerValues) or isinstance(
       strategy, parameter_server_strategy_v2.ParameterServerStrategyV2):
     return _ON_SERVERS
-  return "" if is_distributed(value) and isinstance(strategy, _STAGED) else _OTHER_STRATEGY
+  return "" if is_distributed(value) and isinstance(strategy, READ_BY_PROCESS) else _OTHER_STRATEGY
 
 
 def _of_worker(of_worker: Any) -> list[iterator_ops.OwnedIterator]:

@@ -23,10 +23,7 @@ from typing import Optional
 
 from tensorflow.python.data.ops import iterator_ops
 from tensorflow.python.data.ops import optional_ops
-from tensorflow.python.distribute import collective_all_reduce_strategy
 from tensorflow.python.distribute import input_lib
-from tensorflow.python.distribute import mirrored_strategy
-from tensorflow.python.distribute import one_device_strategy
 from tensorflow.python.distribute import reduce_util
 from tensorflow.python.framework import composite_tensor
 from tensorflow.python.framework import dtypes
@@ -38,10 +35,7 @@ from tensorflow.python.ops import cond
 from tensorflow.python.ops import math_ops
 from tensorflow.python.types import distribute as distribute_types
 
-# Each process of these has a dataset of its own.
-_DEALT = (
-    mirrored_strategy.MirroredStrategy, one_device_strategy.OneDeviceStrategy,
-    collective_all_reduce_strategy.CollectiveAllReduceStrategy)
+from tensorflow_staging.python.ahead import strategy_iterators
 
 
 def of(data: Any) -> Any:
@@ -50,9 +44,9 @@ def of(data: Any) -> Any:
   Args:
     data: What `fit` iterates over: a dataset of tf.data or of a strategy.
   """
-  if not isinstance(data, input_lib.DistributedDataset) or not isinstance(data._strategy, _DEALT):
-    return data
-  return DealtDataset(data)
+  is_dealt = isinstance(data, input_lib.DistributedDataset) and isinstance(
+      data._strategy, strategy_iterators.READ_BY_PROCESS)
+  return DealtDataset(data) if is_dealt else data
 
 
 class DealtDataset:

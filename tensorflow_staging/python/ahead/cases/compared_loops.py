@@ -29,6 +29,17 @@ def drain(step, iterator, *args):
       return results
 
 
+def results_or_errors(step, iterator, total, number=3):
+  """Calls the step so often; returns its results, or where it fails because of its data, what the total was."""
+  results = []
+  for _ in range(number):
+    try:
+      results.append(step(iterator).numpy())
+    except tf.errors.InvalidArgumentError:
+      results.append(("error", total.numpy()))
+  return results
+
+
 def count_of(step):
   """Returns whether the step runs ahead at the moment."""
   return len(step.stages())

@@ -133,13 +133,8 @@ def case_an_error_of_the_part_ahead_ends_a_loop():
         total.assign_add(summed(MIRRORED, MIRRORED.run(checked, args=(words,))))
       return total.read_value()
 
-    wrapped, iterator, values = wrap(all_of), iterator_of(MIRRORED, letters(2)), []
-    while len(values) < 3:
-      try:
-        values.append(wrapped(iterator).numpy())
-      except tf.errors.InvalidArgumentError:
-        values.append(("error", total.numpy()))
-    return values, wrapped
+    wrapped = wrap(all_of)
+    return loops.results_or_errors(wrapped, iterator_of(MIRRORED, letters(2)), total), wrapped
 
   compare(program)
 
