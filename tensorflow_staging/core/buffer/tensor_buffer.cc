@@ -316,23 +316,45 @@ std::string TensorBuffer::DebugString() const {
 
 std::vector<TensorBuffer::Record> TensorBuffer::Records() const {
   std::vector<Record> records;
-  mutex_lock l(mu_);
   records.reserve(records_.size());
   for (const StoredRecord& stored : records_) records.push_back(stored.record);
   return records;
 }
 
-int64_t TensorBuffer::MemoryUsed() const {
-  // Counting strings takes long.
-  int64_t bytes = 0;
-  for (const Record& record : Records()) bytes += BytesOf(record).Total();
+MemoryBytes TensorBuffer::BytesOf(const std::vector<Record>& records) const {
+  MemoryBytes bytes;
+  for (const Record& record : records) bytes.Add(BytesOf(record));
   return bytes;
+}
+
+int64_t TensorBuffer::MemoryUsed() const {
+  std::vector<Record> records;
+  {
+    mutex_lock l(mu_);
+    records = Records();
+  }
+  return BytesOf(records).Total();
 }
 
 BufferStats TensorBuffer::GetStats() const {
   BufferStats stats;
-  MemoryBytes bytes;
-  for (const Record& record : Records()) bytes.Add(BytesOf(record));
+  std::vector<Record> records;
+  {
+    mutex_lock l(mu_);
+    records = Records();
+    counters_.Write(&stats);
+    stats.set_tunes_capacity(room_.tunes());
+    stats.set_capacity_settled(room_.settled());
+    stats.set_capacity(room_.capacity());
+    stats.set_room(room_.records());
+    stats.set_records(records_.size());
+    stats.set_waiting_puts(puts_.size());
+    stats.set_waiting_takes(takes_.size());
+    stats.set_state(StateName());
+    stats.set_error_code(end_status_.raw_code());
+    stats.set_error_message(std::string(end_status_.message()));
+  }
+  const MemoryBytes bytes = BytesOf(records);
   stats.set_bytes(bytes.Total());
   for (const auto& [device, size] : bytes.on_devices) {
     stats.add_devices(device);
@@ -340,18 +362,6 @@ BufferStats TensorBuffer::GetStats() const {
   }
   stats.set_capacity_bytes(options_.capacity_bytes);
   stats.set_device_capacity_bytes(options_.device_capacity_bytes);
-  mutex_lock l(mu_);
-  counters_.Write(&stats);
-  stats.set_tunes_capacity(room_.tunes());
-  stats.set_capacity_settled(room_.settled());
-  stats.set_capacity(room_.capacity());
-  stats.set_room(room_.records());
-  stats.set_records(records_.size());
-  stats.set_waiting_puts(puts_.size());
-  stats.set_waiting_takes(takes_.size());
-  stats.set_state(StateName());
-  stats.set_error_code(end_status_.raw_code());
-  stats.set_error_message(std::string(end_status_.message()));
   return stats;
 }
 

@@ -288,10 +288,13 @@ class TensorBuffer : public Stage {
   };
 
   // References to the records, for what takes too long with the lock.
-  std::vector<Record> Records() const TF_LOCKS_EXCLUDED(mu_);
+  std::vector<Record> Records() const TF_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // The device that computes the records, such as GPU:0.
   std::string Place() const TF_LOCKS_EXCLUDED(mu_);
   MemoryBytes BytesOf(const Record& record) const TF_LOCKS_EXCLUDED(mu_);
+  // Counting strings takes long.
+  MemoryBytes BytesOf(const std::vector<Record>& records) const
+      TF_LOCKS_EXCLUDED(mu_);
   // What of a record counts against the bounds on bytes.
   MemoryBytes CountedBytes(const StoredRecord& stored) const
       TF_LOCKS_EXCLUDED(mu_);

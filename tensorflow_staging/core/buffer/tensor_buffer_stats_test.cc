@@ -6,9 +6,12 @@
 
 #include <chrono>  // NOLINT
 #include <cstdint>
+#include <string>
 #include <thread>  // NOLINT
 
+#include "absl/functional/function_ref.h"
 #include "tensorflow/core/platform/errors.h"
+#include "tensorflow/core/platform/refcount.h"
 #include "tensorflow_staging/core/buffer/tensor_buffer.h"
 #include "tensorflow_staging/core/testing/tensor_buffer_calls.h"
 
@@ -103,6 +106,28 @@ TEST(TensorBufferStatsTest, BytesIncludeThoseOfStrings) {
             OkStatus());
   EXPECT_EQ(buffer->GetStats().bytes(), 1500 + sizeof(tstring));
   EXPECT_EQ(buffer->GetStats().records(), 2);
+}
+
+// The stage goes on while the bytes of its records are counted.
+TEST(TensorBufferStatsTest, BytesAreThoseOfTheRecordsItCounts) {
+  static TensorBuffer* counted;
+  TensorBuffer::Options options;
+  options.name = "prefetch";
+  options.capacity = 2;
+  options.place_of = [](const Tensor& tensor,
+                        absl::FunctionRef<std::string()> computed_on) {
+    if (counted->Size() == 1) {
+      EXPECT_EQ(Put(counted, 1), OkStatus());
+    }
+    return std::string();
+  };
+  const core::RefCountPtr<TensorBuffer> buffer(new TensorBuffer(options));
+  counted = buffer.get();
+  EXPECT_EQ(Put(buffer.get(), 0), OkStatus());
+  const BufferStats stats = buffer->GetStats();
+  EXPECT_EQ(buffer->Size(), 2);
+  EXPECT_EQ(stats.records(), 1);
+  EXPECT_EQ(stats.bytes(), sizeof(int64_t));
 }
 
 TEST(TensorBufferStatsTest, SaysWhyTheBufferIsClosed) {
