@@ -14,7 +14,7 @@ _PATH = re.compile(r"`([\w/.]+(?:\.(?:cc|h|py|md|proto)|/))`")
 
 # A file that holds a lock.
 _LOCK = re.compile(
-    r"^ *(?:mutable |static )?mutex \w+(?:;|\s+TF_)|= threading\.(?:Lock|RLock|Condition)\(", re.MULTILINE)
+    r"^ *(?:mutable |static )?mutex \w+(?:;|\s+TF_)|= new mutex;|= threading\.(?:Lock|RLock|Condition)\(", re.MULTILINE)
 
 
 def _whole(path: str) -> pathlib.Path:

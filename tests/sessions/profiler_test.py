@@ -47,6 +47,8 @@ def test_a_trace_shows_each_staged_run_and_the_records_of_each_put_and_take(tmp_
     tf.compat.v2.profiler.experimental.start(str(tmp_path))
     for _ in range(_STEPS):
       sess.run(record)
+    # The run that made the last record may go on for a moment.
+    test_util.wait_until(lambda: tf.staging.stats(sess)[0].waiting_puts == 1)
     tf.compat.v2.profiler.experimental.stop()
   events = _events(tmp_path)
   assert {facts["stage"] for _, _, facts in events} == {"ahead"}

@@ -78,11 +78,12 @@ TEST(DeadlineTimerTest, ReportsInOrderOfDeadlinesNotOfAdditions) {
     reports.Report(id);
     if (id == 0) added.WaitForNotification();
   });
-  // While this report lasts there is no other one, however late the test is.
+  // While this report lasts there is no other one. The others are so far apart that
+  // their order is that of these numbers, however busy the machine is.
   timer.Add(0, 0);
-  timer.Add(3, 30 * kSoonMicros);
-  timer.Add(2, 20 * kSoonMicros);
-  timer.Add(1, 10 * kSoonMicros);
+  timer.Add(3, 600 * kSoonMicros);
+  timer.Add(2, 300 * kSoonMicros);
+  timer.Add(1, 0);
   added.Notify();
   EXPECT_EQ(reports.WaitAndGet(), (std::vector<uint64_t>{0, 1, 2, 3}));
 }

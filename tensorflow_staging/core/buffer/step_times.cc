@@ -18,10 +18,11 @@ bool StepTimes::OnTake(int64_t began_micros, int64_t ended_micros) {
   const int64_t last = std::exchange(last_micros_, ended_micros);
   if (last == 0) return false;
   const int64_t gap = began_micros - last;
-  if (mean_gap_micros_ == 0) mean_gap_micros_ = gap;
   const int64_t longest = LongestGap();
+  const int64_t counted = std::min(gap, longest);
   // Steps that become slower for good are no pause after some of them.
-  mean_gap_micros_ += (std::min(gap, longest) - mean_gap_micros_) / 16;
+  mean_gap_micros_ +=
+      mean_gap_micros_ == 0 ? counted : (counted - mean_gap_micros_) / 16;
   if (gap > longest) return true;
   ++count_;
   total_micros_ += ended_micros - last;

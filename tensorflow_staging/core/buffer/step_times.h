@@ -12,7 +12,7 @@ namespace staging {
 // how much of it the take waited. Leaves out what comes before the first take,
 // where the session prepares itself, and the pauses of the program, as for an
 // evaluation: it pauses when it takes no record for a second, and for eight
-// times as long as it usually does.
+// times as long as it usually does, if that is known.
 //
 // Times are those of any monotonic clock, in microseconds. Not thread-safe.
 class StepTimes {

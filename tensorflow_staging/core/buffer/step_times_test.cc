@@ -42,6 +42,24 @@ TEST(StepTimesTest, APauseOfTheProgramIsNoStep) {
   EXPECT_EQ(times.total_micros(), 9 * kMilli);
 }
 
+// As after a checkpoint or another trace.
+TEST(StepTimesTest, TheFirstGapMayBeAPause) {
+  StepTimes times;
+  times.OnTake(kStart, kStart);
+  EXPECT_TRUE(times.OnTake(kStart + 30 * kSecond, kStart + 30 * kSecond));
+  EXPECT_EQ(times.count(), 0);
+  EXPECT_LE(times.PauseBegins(), kStart + 40 * kSecond);
+}
+
+TEST(StepTimesTest, SlowStepsAreNoPauses) {
+  StepTimes times;
+  for (int i = 0; i < 10; ++i) {
+    times.OnTake(kStart + 3 * i * kSecond, kStart + 3 * i * kSecond);
+  }
+  // But for the first gap, which may be a pause.
+  EXPECT_EQ(times.count(), 8);
+}
+
 TEST(StepTimesTest, ALongWaitIsNoPause) {
   StepTimes times;
   times.OnTake(kStart, kStart);

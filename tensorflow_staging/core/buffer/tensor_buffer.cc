@@ -232,7 +232,9 @@ void TensorBuffer::Close(const Status& cause, ProducerId producer) {
   ScopedDueCallbacks due;
   mutex_lock l(mu_);
   if (is_closing()) {
-    // FinishEnding sees to other ends. Other errors will come again.
+    // Takes get the end that came before this one. What failed runs have read is given
+    // back, and their errors come again with it. Of several ends of the data, takes
+    // get the one that was read first: FinishEnding chooses.
     gate_.GiveBackFailed(&due,
                          /*keeps_ends=*/errors::IsOutOfRange(end_status_));
     return;

@@ -63,13 +63,28 @@ bool ProducerTeam::BeginRun(int index, const RegionRuns& runs) {
     return true;
   }
   mutex_lock l(mu_);
-  while (!stopped_ &&
-         (index < active_ ? !runs.MayBegin(producing_) : !one_has_left_)) {
-    changed_.Wait(&mu_);
+  while (!stopped_) {
+    if (index >= active_) {
+      if (one_has_left_) return false;
+      changed_.Wait(&mu_);
+      continue;
+    }
+    // Counted before it reads producing_, for EndRun.
+    ++held_up_;
+    const bool may_begin = runs.MayBegin(producing_);
+    if (!may_begin) changed_.Wait(&mu_);
+    --held_up_;
+    if (may_begin) {
+      ++producing_;
+      return true;
+    }
   }
-  if (stopped_ || index >= active_) return false;
-  ++producing_;
-  return true;
+  return false;
+}
+
+void ProducerTeam::EndRun() {
+  --producing_;
+  if (held_up_ > 0) Wake();
 }
 
 bool ProducerTeam::Pause(std::chrono::milliseconds time) {

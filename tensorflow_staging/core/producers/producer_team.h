@@ -74,7 +74,7 @@ class ProducerTeam {
    public:
     Run(ProducerTeam* team, int index, const RegionRuns& runs);
     ~Run() {
-      if (has_begun_) --team_->producing_;
+      if (has_begun_) team_->EndRun();
     }
     Run(const Run&) = delete;
     Run& operator=(const Run&) = delete;
@@ -111,6 +111,8 @@ class ProducerTeam {
  private:
   // Begins a run, and counts it. Returns whether it has begun.
   bool BeginRun(int index, const RegionRuns& runs) TF_LOCKS_EXCLUDED(mu_);
+  // Counts a run that has begun no more. Others may begin then.
+  void EndRun() TF_LOCKS_EXCLUDED(mu_);
 
   const size_t num_sources_;
 
@@ -126,6 +128,8 @@ class ProducerTeam {
   // How many producers are in a run or handle its result. Grows under mu_ if there
   // is a bound.
   std::atomic<int> producing_{0};
+  // How many producers wait, or are about to, because of the bound.
+  std::atomic<int> held_up_{0};
   // How often an error has closed the buffer.
   std::atomic<int64_t> failures_{0};
   // How often a run has ended the stage. A run that had begun before may still

@@ -29,8 +29,12 @@ class BoundedRuns : public RegionRuns {
   ProducerId IdOf(int, uint64_t number) const override { return number; }
   bool is_bounded() const override { return bound >= 0; }
   bool MayBegin(int running) const override {
-    return bound < 0 || running < bound;
+    const bool may_begin = bound < 0 || running < bound;
+    if (!may_begin && !held_up_.HasBeenNotified()) held_up_.Notify();
+    return may_begin;
   }
+  // Waits until a run may not begin.
+  void AwaitHeldUp() const { held_up_.WaitForNotification(); }
   Status Run(int, const std::shared_ptr<StagedRun>&, bool*) override {
     return OkStatus();
   }
@@ -39,6 +43,9 @@ class BoundedRuns : public RegionRuns {
   }
   Status Close(int, uint64_t, const Status&) override { return OkStatus(); }
   Status ReadStats(BufferStats*) override { return OkStatus(); }
+
+ private:
+  mutable Notification held_up_;
 };
 
 class ProducerTeamTest : public ::testing::Test {
@@ -104,6 +111,20 @@ TEST_F(ProducerTeamTest, ABoundHoldsRunsUpUntilItChanges) {
   });
   runs_.bound = 2;
   team->Wake();
+}
+
+TEST_F(ProducerTeamTest, TheEndOfARunLetsAnotherBegin) {
+  const auto team = MakeTeam(/*sources=*/1);
+  runs_.bound = 1;
+  auto first = std::make_unique<ProducerTeam::Run>(team.get(), 0, runs_);
+  Notification has_begun;
+  const auto second = InThread([&] {
+    if (Begins(team.get(), 0)) has_begun.Notify();
+  });
+  runs_.AwaitHeldUp();
+  first.reset();
+  EXPECT_TRUE(WaitForNotificationWithTimeout(&has_begun, /*10 s*/ 10000000));
+  team->Stop();
 }
 
 TEST_F(ProducerTeamTest, AStageEndsWithTheLastOfItsSources) {

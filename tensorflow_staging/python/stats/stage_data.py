@@ -62,6 +62,9 @@ class RegionStats:
 class StageData:
   """The statistics of one stage, at one moment. Counters began when its buffer was created.
 
+  `region` comes from two counters, of producers and of the buffer, which are read one after the other: what ends
+  meanwhile, such as a long wait for room, is in the second alone.
+
   Attributes:
     name: The name of the stage.
     running: Whether a producer may still add records: not at the end of the data.

@@ -18,22 +18,13 @@ def _only(stats):
   return stats[0]
 
 
-def _await(condition):
-  """Waits until `condition` holds, which other threads bring about."""
-  for _ in range(1000):
-    if condition():
-      return
-    threading.Event().wait(0.01)
-  raise AssertionError("The condition never held.")
-
-
 def test_a_record_is_put_taken_or_in_the_buffer():
   record = tf.staged(test_util.dataset_record(100), capacity=3)
   with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
     for _ in range(10):
-      _await(lambda: _only(tf.staging.stats(sess)).waiting_puts == 1)
+      test_util.wait_until(lambda: _only(tf.staging.stats(sess)).waiting_puts == 1)
       sess.run(record)
-    _await(lambda: _only(tf.staging.stats(sess)).waiting_puts == 1)
+    test_util.wait_until(lambda: _only(tf.staging.stats(sess)).waiting_puts == 1)
     stats = _only(tf.staging.stats(sess))
   assert stats.name == "prefetch"
   assert stats.running
@@ -50,17 +41,17 @@ def test_a_record_is_put_taken_or_in_the_buffer():
 
 
 def test_waits_are_measured_in_seconds():
-  begin = threading.Event()
-
-  def slow():
-    begin.wait(0.2)
-    return 1
-
-  record = tf.staged(tf.py_func(slow, [], tf.int64))
+  source = test_util.Source()
+  source.hold()
+  record = tf.staged(source.tensor())
   with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
-    sess.run(record)
+    step = threading.Thread(target=sess.run, args=[record])
+    step.start()
+    test_util.wait_until(lambda: _only(tf.staging.stats(sess)).waiting_takes == 1)
+    time.sleep(0.06)
+    source.release()
+    step.join()
     wait = _only(tf.staging.stats(sess)).take_wait
-    begin.set()
   assert wait.calls == wait.waits == 1
   assert 0.05 < wait.total_seconds < 5
   assert wait.mean_seconds == wait.total_seconds

@@ -4,6 +4,7 @@
 import contextlib
 import json
 import os
+import random
 import socket
 import subprocess
 import sys
@@ -11,14 +12,20 @@ import tempfile
 import time
 from collections.abc import Sequence
 
+# Below those that Linux gives to whoever asks for any port.
+_PORTS = range(12_000, 32_000)
+
 
 def free_ports(number: int) -> list[int]:
   """Returns so many ports that nothing uses."""
-  with contextlib.ExitStack() as stack:
-    sockets = [stack.enter_context(socket.socket()) for _ in range(number)]
-    for one in sockets:
-      one.bind(("127.0.0.1", 0))
-    return [one.getsockname()[1] for one in sockets]
+  ports = []
+  for port in random.sample(_PORTS, 1000):
+    if len(ports) == number:
+      return ports
+    with socket.socket() as one, contextlib.suppress(OSError):
+      one.bind(("127.0.0.1", port))
+      ports.append(port)
+  raise RuntimeError(f"Of 1000 ports, only these are free: {ports}.")
 
 
 def worker_configs(number: int) -> list[str]:

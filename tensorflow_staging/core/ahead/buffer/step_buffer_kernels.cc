@@ -151,10 +151,10 @@ class StepBufferTakeOp : public AsyncOpKernel {
   }
 
  private:
-  // Fails as late as a read of the data might. A step may count, for example, on
-  // each of its devices, without its record. A failing op keeps the other devices
-  // from what they have not begun, and this one knows before the step begins that
-  // the data has ended.
+  // Fails as late as a read of the data might. What a step does without its record,
+  // such as counting, runs beside the Take, on each of the step's devices. A failure
+  // ends the step for those that have not begun. A read gives them the time to begin;
+  // a Take would not, since it knows at once that the data has ended.
   static void Fail(OpKernelContext* ctx, const Status& status,
                    const DoneCallback& done) {
     // Chosen, not measured.

@@ -81,8 +81,8 @@ def case_a_counter_of_each_layer():
   def compute(counter, numbers):
     augmented = numbers + counter.uniform(tf.shape(numbers))
     hidden = augmented * weight
-    # Its draw stays in the step, since nothing ahead uses it.
-    with tf.name_scope("dropout"):
+    # Its draw stays in the step, since nothing ahead uses it. It needs an element.
+    with tf.name_scope("dropout"), tf.control_dependencies([hidden]):
       return hidden * counter.of_dropout.uniform([1])
 
   _compare(compute, in_step=f"dropout/stateless_random_uniform/{_DRAW}", new_counter=TwoCounters)

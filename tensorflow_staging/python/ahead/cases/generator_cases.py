@@ -13,7 +13,8 @@ def case_a_generator_draws_as_without_a_stage():
 
     @tf.function
     def step(iterator):
-      noise = generator.uniform([2]) + tf.strings.to_number(next(iterator))
+      number = tf.strings.to_number(next(iterator))
+      noise = number + generator.uniform(tf.shape(number))
       total.assign_add(tf.reduce_sum(noise))
       return noise
 
