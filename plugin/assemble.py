@@ -49,7 +49,8 @@ _MESSAGES = _ROOT / "tensorflow_staging/core/protobuf/staging_fields.proto"
 # What Python runs at its start, and the line that makes it do so.
 _AT_START = f"{_NAME}_at_start"
 _PTH = (
-    'import os; (os.environ.get("TF_STAGING_SMART_STAGE") == "1" or "TF_STAGING_COMPARE" in os.environ)'
+    'import os; (os.environ.get("TF_STAGING_SMART_STAGE", "") not in ("", "off")'
+    ' or "TF_STAGING_COMPARE" in os.environ)'
     f' and __import__("{_AT_START}")\n')
 _IMPORT = re.compile(r"^from (tensorflow_staging[\w.]*) import (\w+)", re.MULTILINE)
 # Files of the wheel get the earliest time that a zip file can have, so that equal contents make equal wheels.

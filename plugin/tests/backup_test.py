@@ -104,6 +104,56 @@ def test_another_model_is_refused(tmp_path):
     _fit([tensorflow_staging.BackupAndRestore(tmp_path)])
 
 
+def _fit_halving(callbacks):
+  """Trains two epochs, each of which halves the learning rate as it begins."""
+  keras.utils.set_random_seed(3)
+  rows = tf.data.Dataset.from_tensor_slices((np.random.rand(24, 2), np.random.rand(24, 1))).batch(2)
+  model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+  model.compile(keras.optimizers.SGD(0.5), "mse")
+  halving = keras.callbacks.LearningRateScheduler(lambda epoch, rate: rate / 2)
+  # Callbacks before and after the backup's.
+  model.fit(rows, epochs=2, verbose=0, callbacks=[halving, *callbacks, halving])
+  return {}, [*model.get_weights(), model.optimizer.learning_rate.numpy()]
+
+
+def test_the_beginning_of_an_epoch_counts_once(tmp_path):
+  backup = lambda: tensorflow_staging.BackupAndRestore(tmp_path, 1)
+  for after in (15, 2):
+    with pytest.raises(InterruptedError):
+      _fit_halving([backup(), _Stop(after)])
+  _assert_same(_fit_halving([backup()]), _fit_halving([]))
+
+
+def _fit_once(data, callbacks, width: int = 2):
+  model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(width), keras.layers.Dense(1)])
+  model.compile("sgd", "mse")
+  model.fit(data, verbose=0, callbacks=callbacks)
+
+
+@pytest.mark.parametrize("change, width, message", [
+    (lambda data: data.shuffle(3), 2, "written with other data"),
+    (lambda data: data, 3, "that of another model"),
+])
+def test_a_backup_of_other_data_or_of_another_model_is_refused(change, width, message, tmp_path):
+  data = tf.data.Dataset.from_tensor_slices((np.ones((16, 1)), np.ones((16, 1)))).batch(2)
+  with pytest.raises(InterruptedError):
+    _fit_once(data, [tensorflow_staging.BackupAndRestore(tmp_path, 1), _Stop(4)])
+  with pytest.raises(ValueError, match=message):
+    _fit_once(change(data), [tensorflow_staging.BackupAndRestore(tmp_path, 1)], width)
+
+
+@pytest.mark.parametrize("rows, message", [
+    (4, "step 3 .* give fit the same data"),
+    (6, "step 3 of epoch 0, and the data of this fit has no further step"),
+])
+def test_a_backup_of_longer_data_is_refused(rows, message, tmp_path):
+  data = lambda rows: tf.data.Dataset.from_tensor_slices((np.ones((rows, 1)), np.ones((rows, 1)))).batch(2)
+  with pytest.raises(InterruptedError):
+    _fit_once(data(16), [tensorflow_staging.BackupAndRestore(tmp_path, 1), _Stop(4)])
+  with pytest.raises(ValueError, match=message):
+    _fit_once(data(rows), [tensorflow_staging.BackupAndRestore(tmp_path, 1)])
+
+
 def _rows():
   yield from ((str(i), i % 2) for i in range(_ROWS))
 

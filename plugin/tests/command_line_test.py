@@ -59,6 +59,14 @@ def test_the_variable_does_not_change_a_program_that_it_turns_off(tmp_path):
   assert (said, status) == ([], 0)
 
 
+def test_another_value_of_the_variable_is_an_error(tmp_path):
+  printed, _, status = _run(tmp_path, "program.py", TF_STAGING_SMART_STAGE="yes")
+  assert (printed, status) == ("", 1)
+  program = _TRAINS.replace("print(", "try:\n  ")[:-2] + "\nexcept ValueError as error:\n  print(error)\n"
+  assert _run(tmp_path, "program.py", program=program, TF_STAGING_SMART_STAGE="yes")[0].startswith(
+      "The environment variable TF_STAGING_SMART_STAGE is 'yes'; allowed are '1'")
+
+
 def test_a_program_of_which_nothing_runs_ahead_says_so(tmp_path):
   _, said, status = _run(tmp_path, "program.py", program=_EAGER, TF_STAGING_SMART_STAGE="1")
   assert said[1].startswith("tensorflow_staging: SmartStage has found nothing to run ahead: ")

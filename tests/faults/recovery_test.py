@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A monitored session recovers from the errors of a lost worker, raised by a hook or by a stage."""
 
+import gc
+import threading
+
 import pytest
 import tensorflow as tf
 
@@ -33,6 +36,28 @@ def test_a_hook_raises_the_error(error):
     # The error takes the place of the second step's result.
     assert test_util.drain(sess, step) == [0, 0, 1, 2, 3, 4]
   assert failing.steps == 7
+
+
+class _FailsToBegin(tf.train.SessionRunHook):
+
+  def __init__(self, error: Exception):
+    self._error = error
+
+  def after_create_session(self, session, coord):
+    raise self._error
+
+
+@pytest.mark.parametrize("hook", [tf.make_prefetch_hook, lambda: tf.staging.StatsHook(every_n_secs=0.01)])
+def test_a_hook_fails_once_the_session_exists(hook):
+  tf.staged(test_util.dataset_record(5))
+  for _ in range(3):
+    with pytest.raises(ZeroDivisionError):
+      with tf.train.MonitoredTrainingSession(hooks=[hook(), _FailsToBegin(ZeroDivisionError())]):
+        pass
+  # The session is in the exception's traceback.
+  gc.collect()
+  names = lambda: [thread.name for thread in threading.enumerate() if thread.name.startswith("staging_")]
+  test_util.wait_until(lambda: not names())
 
 
 class _Feed(tf.train.SessionRunHook):

@@ -9,6 +9,7 @@ import weakref
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 from typing import Optional
 from typing import Union
@@ -164,6 +165,10 @@ def _hint_for(step: Any) -> str:
   return f" Put @classmethod above @{api_name.API}.ahead." if isinstance(step, classmethod) else ""
 
 
+class _NotThisCallError(step_division.NotStagedError):
+  """A call has no stage for a reason that a later one need not have."""
+
+
 class AheadStep:
   """A step whose input runs ahead; see `tf.staging.ahead`.
 
@@ -296,8 +301,9 @@ class AheadStep:
       if trace is not None and (not stage.draws or self._draws_go_on(stage, iterators)):
         break
       # The stage has ended.
-    self.why_not = None
+    self.why_not = why_not or None
     division, inputs = trace
+    division.has_run = True
     try:
       if division.has_late_inputs:
         inputs = step_function.evaluated(inputs)
@@ -322,9 +328,12 @@ class AheadStep:
     # Single batches beside a stage, as of `train_on_batch` in a `fit`, say nothing about the other calls.
     if why_not != _ONE_ELEMENT or not (self._ended or self.stages()):
       self.why_not = why_not
-    if why_not not in self._told:
-      self._told.add(why_not)
-      self._warn(f"{self.__name__} runs without a stage: {why_not}.")
+    self._tell("runs without a stage", why_not)
+
+  def _tell(self, what: str, why: str) -> None:
+    if why not in self._told:
+      self._told.add(why)
+      self._warn(f"{self.__name__} {what}: {why}.")
 
   def _iterators_of(
       self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Union[list[iterator_ops.OwnedIterator], str]:
@@ -383,23 +392,23 @@ class AheadStep:
     limit = self._limits.pop(key, self.limit)
     try:
       division, values = self._divide(iterators, args, kwargs)
-      read = dataset_state.changing_state_read(iterators)
-      if read is not None:
-        raise step_division.NotStagedError(
-            f"its data is made from {read}, which may change meanwhile; {_instead_of(read)}")
-      if any(getattr(iterator, _TURNS, 0) > _MOST_TURNS for iterator in iterators):
-        raise step_division.NotStagedError("calls that need different records read its iterator by turns")
-      if not division.is_needed and all(strategy_iterators.has_one_element(iterator) for iterator in iterators):
-        raise step_division.NotStagedError(_ONE_ELEMENT)
+      why_not = self._why_not_ahead(division, values, iterators)
+      if why_not:
+        if not division.seeded_draw or not division.has_run:
+          raise step_division.NotStagedError(why_not)
+        # Its seeded draws go on only in the same function, which gets records that are made when a step asks for them.
+        self._tell("reads nothing ahead", why_not)
       num_threads = self._num_threads
       if num_threads is None:
         num_threads = 1 if division.calls_python else vocabulary.AUTOTUNE
       stage = iterator_stage.IteratorStage(
-          division, iterators, values, limit=limit, num_threads=num_threads,
+          division, iterators, values, limit=limit, reads_ahead=not why_not, num_threads=num_threads,
           tuning=self._tunings[num_threads == vocabulary.AUTOTUNE], **self._options)
-      why_not = ""
       if _is_only_iterator(args) and not kwargs:
         trace = division, _with_buffer(values, division, stage)
+    except _NotThisCallError as error:
+      self._limits[key] = limit
+      return None, str(error), None
     except step_division.NotStagedError as error:
       stage, why_not = None, str(error)
     except step_function.MakesVariablesError:
@@ -414,6 +423,21 @@ class AheadStep:
             iterator, _forget, key, self._stages, self._watched, self._limits, self._ended).atexit = False
     self._stages[key] = entry
     return entry
+
+  def _why_not_ahead(
+      self, division: step_division.StepDivision, values: Sequence[Any],
+      iterators: list[iterator_ops.OwnedIterator]) -> str:
+    """Returns why nothing of the iterators may be read ahead for a division that the step has; "" if it may."""
+    read = dataset_state.changing_state_read(iterators)
+    if read is not None:
+      return f"its data is made from {read}, which may change meanwhile; {_instead_of(read)}"
+    if any(getattr(iterator, _TURNS, 0) > _MOST_TURNS for iterator in iterators):
+      return "calls that need different records read its iterator by turns"
+    if any(id(values[i]) in self._drawn_elsewhere for i, _ in division.random_states):
+      return "something else draws from its random generator by turns with it"
+    if not division.is_needed and all(strategy_iterators.has_one_element(iterator) for iterator in iterators):
+      return _ONE_ELEMENT
+    return ""
 
   def _take_over(self, iterator: iterator_ops.OwnedIterator, key: tuple[int, ...]) -> None:
     """Ends what else reads ahead of itself what a call for `key` reads."""
@@ -431,12 +455,12 @@ class AheadStep:
     if setting.current() == setting.Setting.OFF:
       raise step_division.NotStagedError(f"{setting.VARIABLE}=off")
     if eager_function_run.RUN_FUNCTIONS_EAGERLY:
-      raise step_division.NotStagedError("tf.config.run_functions_eagerly is on")
+      raise _NotThisCallError("tf.config.run_functions_eagerly is on")
     if context.is_async():
-      raise step_division.NotStagedError(_ASYNCHRONOUS)
+      raise _NotThisCallError(_ASYNCHRONOUS)
     forked_child.raise_if_it_lacks_threads(self.__name__)
     if record.could_possibly_record():
-      raise step_division.NotStagedError("a tf.GradientTape around the step records it")
+      raise _NotThisCallError("a tf.GradientTape around the step records it")
     concrete, arguments = step_function.trace(self._function.function, args, kwargs)
     values = [*arguments, *step_function.captured(concrete, len(arguments))]
     key = id(concrete.graph)
@@ -491,9 +515,10 @@ class AheadStep:
     if changed is None:
       return True
     if stage.is_new:
-      # Something else draws by turns with the step, so its draws stay there.
+      # Something else draws by turns with the step, so its draws stay there, or are made when it asks for them.
       self._drawn_elsewhere.add(changed)
-      self._divisions.clear()
+      if not stage.division.seeded_draw:
+        self._divisions.clear()
     self._end(tuple([id(i) for i in iterators]), stage, iterators)
     return False
 

@@ -47,8 +47,8 @@ class IteratorStage:
 
   def __init__(
       self, division: step_division.StepDivision, iterators: Sequence[iterator_ops.OwnedIterator],
-      values: Sequence[Any], limit: Optional[int], name: str, capacity: int, capacity_bytes: int,
-      device_capacity_bytes: int, num_threads: int, tuning: Any):
+      values: Sequence[Any], limit: Optional[int], reads_ahead: bool, name: str, capacity: int,
+      capacity_bytes: int, device_capacity_bytes: int, num_threads: int, tuning: Any):
     """Starts the threads.
 
     Args:
@@ -56,6 +56,7 @@ class IteratorStage:
       iterators: The iterators that they read.
       values: The values of the inputs of the step.
       limit: As for `set_limit`.
+      reads_ahead: Whether it makes records before steps ask for them.
       name: The name of the stage.
       capacity: How many records the buffer holds, or `tf.data.AUTOTUNE`.
       capacity_bytes: How many bytes it holds in host memory; 0 sets no bound.
@@ -65,6 +66,7 @@ class IteratorStage:
     """
     self.division = division
     self.name = name
+    self._reads_ahead = reads_ahead
     # Whichever thread gets its only element ends the stage because a call needs other records.
     self._endings = iter((True,))
     self._iterators = [weakref.ref(iterator) for iterator in iterators]
@@ -91,7 +93,7 @@ class IteratorStage:
     self.draws = bool(copies)
     self._producers = _pywrap_staging.FunctionRunner(
         context=ctx._handle, function=division.ahead, device="", attrs=attrs, inputs=inputs,  # pylint: disable=protected-access
-        buffer=self.buffer, num_threads=num_threads, limit=limit, tuning=tuning,
+        buffer=self.buffer, num_threads=num_threads, limit=limit if reads_ahead else 0, tuning=tuning,
         states=list(copies.values()))
     self._producers.expect_states(self._read_states())
     _running.add(self)
@@ -143,7 +145,8 @@ class IteratorStage:
     Args:
       steps: How many; None for any number.
     """
-    self._producers.set_limit(steps)
+    if self._reads_ahead:
+      self._producers.set_limit(steps)
 
   @property
   def limit(self) -> Optional[int]:

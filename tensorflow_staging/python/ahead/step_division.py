@@ -103,6 +103,7 @@ class StepDivision:
     nodes_ahead: The names of the nodes that run ahead.
     outside: The first nodes that use them and are in the rest: a list of (name, op, reason).
     destinations: What each GPU gets of a record, once `rest` has run: a list of (device, indices in `record`).
+    has_run: Whether `rest` has been called.
   """
 
   def __init__(
@@ -146,6 +147,7 @@ class StepDivision:
     self.nodes_ahead = divided["nodes_ahead"]
     self.outside = divided["outside"]
     self.destinations: Optional[list[tuple[str, list[int]]]] = None
+    self.has_run = False
     by_name = {function.signature.name: function for function in library.function}
     parts = [function_pb2.FunctionDef.FromString(serialized) for serialized in divided["functions"]]
     for function in parts:

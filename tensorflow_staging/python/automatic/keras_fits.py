@@ -18,8 +18,9 @@ def watch_if_asked(new_callback: Callable[[], Any], is_callback: Callable[[Any],
     new_callback: Returns a new callback `SmartStage`.
     is_callback: Says whether a value is one.
   """
-  # Another value is an error where a session or a step begins.
-  if os.environ.get(setting.VARIABLE) != setting.Setting.ON.value and setting.COMPARE_VARIABLE not in os.environ:
+  unneeded = (setting.Setting.UNSET.value, setting.Setting.OFF.value)
+  # A value that is not allowed is an error where the first fit begins.
+  if os.environ.get(setting.VARIABLE, "") in unneeded and setting.COMPARE_VARIABLE not in os.environ:
     return
   for module, class_name in import_watch.KERAS_CLASSES:
     import_watch.when_imported(module, class_name, lambda model: _replace_fit(model, new_callback, is_callback))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The environment variable that turns SmartStage on or off in all sessions of a program and of its child processes."""
+"""The environment variable that turns SmartStage on or off in all sessions and fits of a program and of its child
+processes."""
 
 import enum
 import os
@@ -33,8 +34,8 @@ def current() -> Setting:
     return Setting(value)
   except ValueError:
     raise ValueError(
-        f"The environment variable {VARIABLE} is {value!r}; allowed are '1', which turns SmartStage on in all sessions,"
-        " and 'off', which turns it off.") from None
+        f"The environment variable {VARIABLE} is {value!r}; allowed are '1', which turns SmartStage on in all sessions"
+        " and in each fit of Keras, and 'off', which turns it off.") from None
 
 
 def applied_to(config: config_pb2.ConfigProto) -> config_pb2.ConfigProto:

@@ -19,6 +19,11 @@ _OTHER_MODEL = (
     "The backup {path} has {had} variables and {metrics_had} variables of metrics, and the model has {has} and"
     " {metrics_has}. Build the model before fit, and compile it as it was, with as many replicas. With"
     " run_eagerly=True, use no metrics.")
+_OTHER_SHAPES = (
+    "The backup {path} is that of another model. Build the model as it was, or delete the backup. The reason: {error}")
+_NO_STEP = (
+    "The backup {path} was written after step {step} of epoch {epoch}, and the data of this fit has no further step for"
+    " that epoch. Give fit the same data and steps_per_epoch, or delete the backup.")
 
 
 class BackupAndRestoreCallback(keras_package.callbacks().Callback):
@@ -37,7 +42,7 @@ class BackupAndRestoreCallback(keras_package.callbacks().Callback):
     # Of the `fit` that runs.
     self._data: Any = None
     self._files: Any = None
-    # The backup with which it goes on, until its first epoch has begun.
+    # The backup with which it goes on, until its first step has ended.
     self._resumed: Optional[str] = None
     self._epoch = 0
     # How many steps of the epoch are done, and how many since the latest backup.
@@ -58,12 +63,19 @@ class BackupAndRestoreCallback(keras_package.callbacks().Callback):
       self._done = 0
       return
     self._data.note_begun(self.model)
-    if self._done:
-      # Keras has set them back for the epoch.
-      backup_files.read(self._resumed, metrics=model_state.of_metrics(self.model))
-    self._resumed = None
+    if not self._done:
+      self._resumed = None
+
+  def on_train_batch_begin(self, batch: int, logs: Optional[dict[str, Any]] = None) -> None:
+    if self._resumed is None:
+      return
+    # The epoch begins for the second time. Keras has set its metrics back, and another callback may have lowered the
+    # learning rate again.
+    self._read_model(self._resumed)
+    backup_files.read(self._resumed, metrics=model_state.of_metrics(self.model))
 
   def on_train_batch_end(self, batch: int, logs: Optional[dict[str, Any]] = None) -> None:
+    self._resumed = None
     # Now it is known that the epoch did not end with the step of the backup, and so what to resume with.
     self._files.commit()
     self._since += batch + 1 - self._done
@@ -73,6 +85,9 @@ class BackupAndRestoreCallback(keras_package.callbacks().Callback):
       self._write(self._epoch, self._done)
 
   def on_epoch_end(self, epoch: int, logs: Optional[dict[str, Any]] = None) -> None:
+    if self._resumed is not None:
+      # Such a backup counts only once another step has followed.
+      raise ValueError(_NO_STEP.format(path=self._resumed, step=self._done, epoch=epoch))
     if self.save_freq == EACH_EPOCH or self._files.pending is not None:
       self._write(epoch + 1, 0)
       self._files.commit()
@@ -101,11 +116,19 @@ class BackupAndRestoreCallback(keras_package.callbacks().Callback):
     if had != has:
       raise ValueError(
           _OTHER_MODEL.format(path=path, had=had[0], metrics_had=had[1], has=has[0], metrics_has=has[1]))
+    self._read_model(path)
     states = self._data.new_states()
-    backup_files.read(path, **state, **states)
-    backup_files.read(path, replicas=model_state.of_replicas(self.model))
+    backup_files.read(path, **states)
     self._done = position.step
     self._data.resume(self.model, position, states)
+
+
+  def _read_model(self, path: str) -> None:
+    try:
+      backup_files.read(path, **model_state.of_model(self.model))
+      backup_files.read(path, replicas=model_state.of_replicas(self.model))
+    except ValueError as error:
+      raise ValueError(_OTHER_SHAPES.format(path=path, error=error)) from error
 
 
 def check_arguments(backup_dir: Any, save_freq: Any, delete_checkpoint: Any) -> None:

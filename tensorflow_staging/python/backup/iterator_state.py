@@ -20,6 +20,9 @@ _NOT_OF_TF_DATA = (
 _NOT_SAVED = (
     f"{_NAME} cannot save the position in the data of this fit. Give fit a tf.data.Dataset without Python functions and"
     " without random ops in its functions, or NumPy arrays; Dataset.shuffle is fine. The reason: ")
+_OTHER_DATA = (
+    f"{_NAME} cannot go on in the data of this fit, since the backup was written with other data. Give fit the same"
+    " data, or delete the backup. The reason: ")
 
 
 class IteratorState(base.Trackable):
@@ -40,8 +43,18 @@ class IteratorState(base.Trackable):
       raise ValueError(f"{_NOT_SAVED}{error.message}") from error
 
   def give_to(self, iterator: Any) -> None:
-    """Restores an iterator of the same data to this state, which includes how often a shuffled dataset has begun."""
-    _owned(iterator)._restore_from_tensors(self._tensors)
+    """Restores an iterator of the same data to this state, which includes how often a shuffled dataset has begun.
+
+    Args:
+      iterator: The iterator.
+
+    Raises:
+      ValueError: If it reads other data.
+    """
+    try:
+      _owned(iterator)._restore_from_tensors(self._tensors)
+    except errors.OpError as error:
+      raise ValueError(f"{_OTHER_DATA}{error.message}") from error
 
   def _serialize_to_tensors(self) -> dict[str, Any]:
     return self._tensors

@@ -63,7 +63,7 @@ def start(
     closed_sessions.watch(session, stop)
   _interrupt_watch.begin()
   if coord is not None and runners.add_coordinator(coord):
-    _stop_with(coord, runners)
+    _stop_with(coord, session, runners)
 
 
 def stats(session: session_lib.BaseSession) -> list[stage_counts.StageCounts]:
@@ -181,14 +181,17 @@ def _stages_of(session: session_lib.BaseSession) -> session_stages.SessionStages
   return _stages_of_session.setdefault(session, session_stages.SessionStages())
 
 
-def _stop_with(coord: coordinator.Coordinator, runners: started_runners.StartedRunners) -> None:
-  """Stops runners as soon as the coordinator is asked to stop."""
+def _stop_with(
+    coord: coordinator.Coordinator, session: session_lib.BaseSession, runners: started_runners.StartedRunners) -> None:
+  """Stops the runners of a session as soon as the coordinator is asked to stop."""
+  reference = weakref.ref(session)
 
   def stop_runners():
     started_runners.stop_together([runners])
     _interrupt_watch.end_if_not_needed()
 
-  coordinator_stop.call_at_stop(coord, stop_runners, "staging_stop")
+  coordinator_stop.call_at_stop(
+      coord, stop_runners, "staging_stop", lambda: reference() is None or runners.stopped())
 
 
 def _of_all_sessions() -> list[session_stages.SessionStages]:

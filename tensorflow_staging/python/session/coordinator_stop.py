@@ -21,17 +21,27 @@ def expect_cancelled_runs(coord: coordinator.Coordinator) -> None:
     coord._clean_stop_exception_types += (errors.CancelledError,)
 
 
-def call_at_stop(coord: coordinator.Coordinator, function: Callable[[], None], thread_name: str) -> None:
+# How often a thread asks whether it still waits for something. Chosen, not measured.
+_PERIOD_SECONDS = 1.0
+
+
+def call_at_stop(
+    coord: coordinator.Coordinator, function: Callable[[], None], thread_name: str, is_over: Callable[[], bool]
+) -> None:
   """Calls a function once, in a thread of its own, as soon as a coordinator is asked to stop.
 
   Args:
     coord: The coordinator. Its `join` waits until the function has returned.
     function: What to call. It stays alive until then.
     thread_name: The name of the thread.
+    is_over: Says whether there is nothing to stop any more. Then the thread ends: a monitored session that fails while
+      it is created never stops its coordinator.
   """
 
   def wait_and_call():
-    coord.wait_for_stop()
+    while not coord.wait_for_stop(_PERIOD_SECONDS):
+      if is_over():
+        return
     function()
 
   # A daemon thread lets a program exit that never stops its coordinator.

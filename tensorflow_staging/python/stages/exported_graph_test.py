@@ -101,6 +101,20 @@ def test_two_imports_without_a_scope_are_refused():
     tf.train.import_meta_graph(definition)
 
 
+@pytest.mark.parametrize("stage", [tf.staged, lambda record: tf.prefetch_join([record])], ids=["staged", "join"])
+@pytest.mark.parametrize("scope", [None, "scope"])
+def test_a_stage_that_is_added_to_an_imported_graph_has_a_buffer_of_its_own(stage, scope):
+  with tf.Graph().as_default():
+    stage(test_util.dataset_record(_RECORDS))
+    definition = tf.train.export_meta_graph()
+  tf.train.import_meta_graph(definition, import_scope=scope)
+  imported = _name(scope, "prefetch/TensorBufferTake:0")
+  with tf.name_scope(scope and f"{scope}/"):
+    added = stage(test_util.dataset_record(_RECORDS) + 100)
+  with tf.Session() as sess, tf.make_prefetch_hook().running(sess):
+    assert test_util.drain(sess, [imported, added]) == [[i, 100 + i] for i in range(_RECORDS)]
+
+
 def test_a_graph_def_alone_brings_no_runners():
   # A GraphDef holds only nodes, so it also loses the queue runners of TensorFlow.
   tf.import_graph_def(_training_graph().graph_def, name="model")

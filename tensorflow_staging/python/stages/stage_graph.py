@@ -49,7 +49,7 @@ def add_stage(
     The taken record: tensors of the types of the records, and of the most specific static shapes
     that fit every source.
   """
-  with graph.name_scope(name or vocabulary.DEFAULT_STAGE_NAME) as scope:
+  with graph.name_scope(_unused_scope(name or vocabulary.DEFAULT_STAGE_NAME, graph)) as scope:
     stage = scope[:-1]
     attrs = {
         vocabulary.SHARED_NAME_ATTR: stage,
@@ -81,6 +81,24 @@ def add_stage(
           **attrs)
   graph.add_to_collection(RUNNERS_COLLECTION, runner.SerializeToString())
   return taken
+
+
+def _unused_scope(name: str, graph: ops.Graph) -> str:
+  """Returns the scope of a new stage, after which its buffer is named.
+
+  TensorFlow makes scopes unique, but does not count those of nodes that were imported.
+  """
+  buffers = {
+      op.get_attr(vocabulary.SHARED_NAME_ATTR).decode()
+      for op in graph.get_operations() if op.type in (vocabulary.PUT_OP, vocabulary.TAKE_OP)
+  }
+  while True:
+    try:
+      with graph.name_scope(name) as scope:
+        if scope[:-1] not in buffers:
+          return scope
+    except ValueError as error:
+      raise ValueError(f"name must be that of a scope, got {name!r}: {error}") from error
 
 
 def _with_constants(record, graph) -> list[tensor_lib.Tensor]:

@@ -133,7 +133,8 @@ class StatsHook(step_hooks.IdleHook):
     self._thread = report_thread.ReportThread(session, reports, self._every_n_secs)
     self._thread.start()
     if coord is not None:
-      coordinator_stop.call_at_stop(coord, self._thread.stop, "staging_stop_stats")
+      thread = self._thread
+      coordinator_stop.call_at_stop(coord, thread.stop, "staging_stop_stats", lambda: not thread.is_alive())
 
   def after_run(
       self, run_context: session_run_hook.SessionRunContext, run_values: session_run_hook.SessionRunValues) -> None:

@@ -119,15 +119,23 @@ def case_a_step_goes_on_after_it_has_failed_between_its_draws():
   loops.compare_values(program)
 
 
-def case_seeded_draws_go_on_in_other_steps_of_the_same_function():
-  def program(wrap):
-    total = tf.Variable(0.0)
+def _seeded_step():
+  total = tf.Variable(0.0)
 
-    @tf.function
-    def step(iterator):
-      total.assign_add(tf.strings.to_number(next(iterator)))
+  @tf.function
+  def step(iterator):
+    number = tf.strings.to_number(next(iterator))
+    total.assign_add(number)
+    # The step that finds the end draws nothing.
+    with tf.control_dependencies([number]):
       return total + tf.random.uniform([], seed=7)
 
+  return step
+
+
+def case_seeded_draws_go_on_in_other_steps_of_the_same_function():
+  def program(wrap):
+    step = _seeded_step()
     values, wrapped = [], None
     for _ in range(3):
       wrapped = wrap(step)
@@ -137,12 +145,82 @@ def case_seeded_draws_go_on_in_other_steps_of_the_same_function():
   loops.compare(program)
 
 
-def case_a_function_that_has_drawn_with_a_seed_before_is_not_staged():
+def _compare_seeded_draws(program, why_not):
+  expected, _ = program(loops.plain)
+  got, step = program(loops.staged())
+  assert got == expected, f"{got} != {expected}"
+  assert why_not in str(step.why_not), step.why_not
+
+
+def case_seeded_draws_go_on_with_data_that_a_variable_may_change():
+  def program(wrap):
+    wrapped = wrap(_seeded_step())
+    factor = tf.Variable(2)
+    as_texts = lambda dataset: iter(dataset.map(tf.strings.as_string))
+    one, other = as_texts(tf.data.Dataset.range(20)), as_texts(tf.data.Dataset.range(20).map(
+        lambda i: tf.cast(i, tf.int32) * factor))
+    values = [wrapped(one).numpy() for _ in range(3)]
+    for iterator, steps in ((other, 4), (one, 3), (other, 2)):
+      values += [wrapped(iterator).numpy() for _ in range(steps)]
+    return values, wrapped
+
+  _compare_seeded_draws(program, "its data is made from variable")
+
+
+def case_seeded_draws_go_on_in_calls_by_turns():
   def program(wrap):
     @tf.function
-    def step(iterator):
-      return tf.strings.to_number(next(iterator)) + tf.random.uniform([], seed=7)
+    def step(iterator, buckets):
+      number = tf.strings.to_hash_bucket_fast(next(iterator), buckets)
+      with tf.control_dependencies([number]):
+        return tf.cast(number, tf.float32) + tf.random.uniform([], seed=7)
 
+    wrapped = wrap(step)
+    iterator = iter(loops.words(1).repeat())
+    return [wrapped(iterator, buckets).numpy() for _ in range(6) for buckets in (50, 50, 60, 60)], wrapped
+
+  _compare_seeded_draws(program, "by turns")
+
+
+def case_seeded_draws_go_on_if_something_else_draws_from_a_generator_of_the_step():
+  def program(wrap):
+    generator = tf.random.Generator.from_seed(3)
+    total = tf.Variable(0.0)
+
+    @tf.function
+    def step(iterator):
+      number = tf.strings.to_number(next(iterator))
+      total.assign_add(tf.reduce_sum(number * generator.uniform(tf.shape(number))))
+      with tf.control_dependencies([number]):
+        return total + tf.random.uniform([], seed=7)
+
+    wrapped = wrap(step)
+    iterator = iter(loops.numbers([str(i) for i in range(40)]).batch(2))
+    values = []
+    for i in range(15):
+      if i in (4, 7, 8):
+        values.append(generator.uniform([]).numpy())
+      values.append(wrapped(iterator).numpy())
+    return (values, generator.state.numpy().tolist()), wrapped
+
+  _compare_seeded_draws(program, "something else draws")
+
+
+def case_seeded_draws_go_on_after_calls_under_a_tape():
+  def program(wrap):
+    wrapped = wrap(_seeded_step())
+    iterator = iter(loops.numbers([str(i) for i in range(20)]))
+    values = [wrapped(iterator).numpy() for _ in range(4)]
+    with tf.GradientTape():
+      values += [wrapped(iterator).numpy() for _ in range(2)]
+    return values + [wrapped(iterator).numpy() for _ in range(4)], wrapped
+
+  loops.compare(program)
+
+
+def case_a_function_that_has_drawn_with_a_seed_before_is_not_staged():
+  def program(wrap):
+    step = _seeded_step()
     values = loops.drain(step, iter(loops.numbers(["1", "2"])))
     wrapped = wrap(step)
     return values + loops.drain(wrapped, iter(loops.numbers(["1", "2"]))), wrapped

@@ -119,7 +119,8 @@ def case_calls_that_need_other_records_lose_none():
   expected, _ = program(loops.plain)
   got, step = program(loops.staged())
   assert got == expected, f"{got} != {expected}"
-  assert "GradientTape" in step.why_not, step.why_not
+  # That was one call.
+  assert step.why_not is None and any("GradientTape" in why_not for why_not in step._told), step._told
 
 
 def case_several_steps_read_one_iterator():
