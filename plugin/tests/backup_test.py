@@ -104,15 +104,23 @@ def test_another_model_is_refused(tmp_path):
     _fit([tensorflow_staging.BackupAndRestore(tmp_path)])
 
 
+class _RateOfStep(keras.callbacks.Callback):
+  """Sets what a step reads, as it begins."""
+
+  def on_train_batch_begin(self, batch, logs=None):
+    self.model.optimizer.learning_rate.assign(self.model.optimizer.learning_rate * (0.9 if batch % 2 else 1.1))
+
+
 def _fit_halving(callbacks):
-  """Trains two epochs, each of which halves the learning rate as it begins."""
+  """Trains two epochs, each of which halves the learning rate as it begins, and whose steps change it."""
   keras.utils.set_random_seed(3)
   rows = tf.data.Dataset.from_tensor_slices((np.random.rand(24, 2), np.random.rand(24, 1))).batch(2)
   model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
   model.compile(keras.optimizers.SGD(0.5), "mse")
   halving = keras.callbacks.LearningRateScheduler(lambda epoch, rate: rate / 2)
   # Callbacks before and after the backup's.
-  model.fit(rows, epochs=2, verbose=0, callbacks=[halving, *callbacks, halving])
+  each_step = _RateOfStep()
+  model.fit(rows, epochs=2, verbose=0, callbacks=[halving, each_step, *callbacks, halving, each_step])
   return {}, [*model.get_weights(), model.optimizer.learning_rate.numpy()]
 
 

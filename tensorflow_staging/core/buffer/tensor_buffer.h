@@ -152,12 +152,14 @@ class TensorBuffer : public Stage {
 
   // Puts the record of a run: when it is the run's turn, if that is a run of this
   // stage (StagedRun::PutInTurn). Null, or a run of another stage, puts it at once.
-  // A template, so that `done` and what is noted of the run are one closure.
-  template <typename Done>
+  // Just before, `prepare` gets the record. A template, so that `done` and what is
+  // noted of the run are one closure.
+  template <typename Prepare, typename Done>
   void PutForRun(std::shared_ptr<StagedRun> run, Record record,
                  int64_t timeout_millis, CancellationManager* cancellation,
-                 Done done) TF_LOCKS_EXCLUDED(mu_) {
+                 Prepare prepare, Done done) TF_LOCKS_EXCLUDED(mu_) {
     if (run == nullptr || run->stage() != this) {
+      prepare(&record);
       PutAsync(std::move(record), timeout_millis, cancellation,
                std::move(done));
       return;
@@ -168,17 +170,25 @@ class TensorBuffer : public Stage {
       if (status.ok()) run->NotePut();
       done(status);
     };
-    if (!putting->producer().is_ordered) {
+    if (!IsInTurn(putting)) {
+      prepare(&record);
       PutAsync(std::move(record), timeout_millis, cancellation,
                std::move(noted), putting);
       return;
     }
     putting->PutInTurn([this, putting, record = std::move(record),
                         timeout_millis, cancellation,
+                        prepare = std::move(prepare),
                         done = std::move(noted)]() mutable {
+      prepare(&record);
       PutAsync(std::move(record), timeout_millis, cancellation, std::move(done),
                putting);
     });
+  }
+
+  // Whether a run's record waits for those of earlier runs.
+  bool IsInTurn(const StagedRun* run) const {
+    return run != nullptr && run->stage() == this && run->producer().is_ordered;
   }
 
   // Takes the oldest record, after waiting for one if there is none. Waiting

@@ -108,34 +108,47 @@ class TensorBufferPutOp : public AsyncBufferKernel {
     for (int i : kept_on_host_) {
       record[i] = OwnedTensor(std::move(record[i]));
     }
+    std::shared_ptr<StagedRun> run =
+        StagedRun::Find(ctx->cancellation_manager());
     if (delivery_ != nullptr) {
-      Status full;
-      OP_REQUIRES_OK_ASYNC(ctx, delivery_->DeliverOrKeep(*ctx, &record, &full),
-                           done);
-      if (!full.ok()) buffer->HoldFewer(full);
+      OP_REQUIRES_OK_ASYNC(ctx, delivery_->CheckShares(*ctx), done);
+      if (buffer->IsInTurn(run.get())) delivery_->Own(&record);
     }
-    HandOver(ctx, buffer, std::move(record), std::move(done));
+    HandOver(ctx, buffer, std::move(run), std::move(record), std::move(done));
   }
 
   // Puts the record when all streams of the GPU can use it.
   void HandOver(OpKernelContext* ctx, TensorBuffer* buffer,
-                TensorBuffer::Record record, DoneCallback done) const {
+                std::shared_ptr<StagedRun> run, TensorBuffer::Record record,
+                DoneCallback done) const {
     if (!hands_over_) {
-      Put(ctx, buffer, std::move(record), std::move(done));
+      AwaitAdmission(ctx, buffer, std::move(run), std::move(record),
+                     std::move(done));
       return;
     }
     KernelStream stream;
     OP_REQUIRES_OK_ASYNC(ctx, KernelStream::Of(*ctx->device(), &stream), done);
-    stream.ThenCall([this, ctx, buffer, record = std::move(record),
+    stream.ThenCall([this, ctx, buffer, run = std::move(run),
+                     record = std::move(record),
                      done = std::move(done)]() mutable {
-      Put(ctx, buffer, std::move(record), std::move(done));
+      auto put = [this, ctx, buffer, run = std::move(run),
+                  record = std::move(record),
+                  done = std::move(done)]() mutable {
+        AwaitAdmission(ctx, buffer, std::move(run), std::move(record),
+                       std::move(done));
+      };
+      if (delivery_ == nullptr) {
+        put();
+      } else {
+        // This thread calls back after events, and packing takes long.
+        Env::Default()->SchedClosure(std::move(put));
+      }
     });
   }
 
-  void Put(OpKernelContext* ctx, TensorBuffer* buffer,
-           TensorBuffer::Record record, DoneCallback done) const {
-    std::shared_ptr<StagedRun> run =
-        StagedRun::Find(ctx->cancellation_manager());
+  void AwaitAdmission(OpKernelContext* ctx, TensorBuffer* buffer,
+                      std::shared_ptr<StagedRun> run,
+                      TensorBuffer::Record record, DoneCallback done) const {
     // A run of another stage may contain this Put.
     if (run == nullptr || run->stage() != buffer || run->is_admitted()) {
       Put(ctx, buffer, std::move(run), std::move(record), std::move(done));
@@ -160,12 +173,24 @@ class TensorBufferPutOp : public AsyncBufferKernel {
   void Put(OpKernelContext* ctx, TensorBuffer* buffer,
            std::shared_ptr<StagedRun> run, TensorBuffer::Record record,
            DoneCallback done) const {
-    buffer->PutForRun(std::move(run), std::move(record), timeout_millis_,
-                      ctx->cancellation_manager(),
-                      [ctx, done = std::move(done)](const Status& status) {
-                        ctx->SetStatus(status);
-                        done();
-                      });
+    buffer->PutForRun(
+        std::move(run), std::move(record), timeout_millis_,
+        ctx->cancellation_manager(),
+        [this, ctx, buffer](TensorBuffer::Record* record) {
+          Deliver(ctx, buffer, record);
+        },
+        [ctx, done = std::move(done)](const Status& status) {
+          ctx->SetStatus(status);
+          done();
+        });
+  }
+
+  // Queues the copies of a record that is about to be put.
+  void Deliver(OpKernelContext* ctx, TensorBuffer* buffer,
+               TensorBuffer::Record* record) const {
+    if (delivery_ == nullptr) return;
+    const Status status = delivery_->DeliverOrKeep(*ctx, record);
+    if (errors::IsResourceExhausted(status)) buffer->HoldFewer(status);
   }
 
   const bool on_cpu_;

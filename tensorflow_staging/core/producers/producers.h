@@ -37,6 +37,11 @@ struct ProducersOptions {
   std::function<void()> on_last_left;
 };
 
+// How long a stage that stops waits for a thread in code that cannot be cancelled.
+// tf.train.Coordinator.join checks its threads after 2 and then after 4 seconds, and
+// should return within 5; a stage stops before the first check.
+inline constexpr std::chrono::milliseconds kStopPatience(1500);
+
 // The producers of a stage, each in a thread of its own. Thread-safe. The threads
 // share ownership of this object: call Join before it can end.
 class Producers : public std::enable_shared_from_this<Producers> {

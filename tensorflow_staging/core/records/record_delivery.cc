@@ -86,22 +86,28 @@ Status RecordDelivery::Deliver(const OpKernelContext& ctx, IfFull if_full,
 }
 
 Status RecordDelivery::DeliverOrKeep(const OpKernelContext& ctx,
-                                     std::vector<Tensor>* record,
-                                     Status* full) const {
-  const Status status = Deliver(ctx, IfFull::kGiveUp, record);
-  if (!errors::IsResourceExhausted(status)) return status;
-  *full = status;
-  for (const int i : copied_) {
-    (*record)[i] = OwnedTensor(std::move((*record)[i]));
+                                     std::vector<Tensor>* record) const {
+  std::vector<Tensor> delivered = *record;
+  const Status status = Deliver(ctx, IfFull::kGiveUp, &delivered);
+  if (status.ok()) {
+    record->swap(delivered);
+    return status;
   }
+  Own(record);
   RecordMark mark = {shared_from_this(), {upload_.KeepOneFree()}};
   shares_.KeepOneFree(&mark.kept_free);
   AddMark(std::move(mark), record);
-  return OkStatus();
+  return status;
 }
 
 void RecordDelivery::Mark(std::vector<Tensor>* record) const {
   AddMark({shared_from_this()}, record);
+}
+
+void RecordDelivery::Own(std::vector<Tensor>* record) const {
+  for (const int i : copied_) {
+    (*record)[i] = OwnedTensor(std::move((*record)[i]));
+  }
 }
 
 RecordMark RemoveMark(std::vector<Tensor>* record) {

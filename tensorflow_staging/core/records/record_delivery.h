@@ -25,6 +25,8 @@ namespace staging {
 // A Put queues the copies. A record for which a GPU has no memory then stays on the
 // host, and its Take queues the copies: as late as without a stage, but training
 // goes on, and the stage holds fewer records from there on (TensorBuffer::HoldFewer).
+// Where several producers keep an order, records get memory in that order: those that
+// are made before an earlier one could take all of it, and would wait behind that.
 class RecordDelivery : public std::enable_shared_from_this<RecordDelivery> {
  public:
   // `indices` are those of the tensors that are wanted in the memory of `device`,
@@ -38,6 +40,10 @@ class RecordDelivery : public std::enable_shared_from_this<RecordDelivery> {
   std::vector<DeviceShare> Destinations() const;
   // Whether the tensor with this index leaves the host.
   bool Wants(int index) const;
+  // Returns an error if the session of `ctx` lacks a further GPU, which a graph names.
+  Status CheckShares(const OpKernelContext& ctx) const {
+    return shares_.Check(ctx);
+  }
   // Whether a record, which anybody may have put, can be delivered.
   bool Fits(const std::vector<Tensor>& record) const;
 
@@ -49,12 +55,16 @@ class RecordDelivery : public std::enable_shared_from_this<RecordDelivery> {
                  std::vector<Tensor>* record) const {
     return Deliver(ctx, IfFull::kWait, record);
   }
-  // The same for a Put, which does not wait. If there is no memory, the record
-  // stays on the host, with a mark, and `*full` says of what there is none.
-  Status DeliverOrKeep(const OpKernelContext& ctx, std::vector<Tensor>* record,
-                       Status* full) const;
+  // The same for a Put, which does not wait. Returns why the record stays on the host,
+  // with a mark, if it does: if there is no memory, or for another reason, which its
+  // Take will meet.
+  Status DeliverOrKeep(const OpKernelContext& ctx,
+                       std::vector<Tensor>* record) const;
   // Marks a record that was delivered, for a Take that may want it elsewhere.
   void Mark(std::vector<Tensor>* record) const;
+  // Lets a record that is not delivered yet own what will be copied: an array of
+  // Python, for example, may be filled anew meanwhile.
+  void Own(std::vector<Tensor>* record) const;
 
   // Removes the shares of a record whose mark was removed (RecordShares).
   Tensor RemoveShares(std::vector<Tensor>* record) const {

@@ -120,6 +120,15 @@ Status RecordShares::Queue(const OpKernelContext& ctx, IfFull if_full,
   return OkStatus();
 }
 
+Status RecordShares::Check(const OpKernelContext& ctx) const {
+  Device* gpu = nullptr;
+  for (const OfDevice& of_device : uploads_) {
+    TF_RETURN_IF_ERROR(FindSessionDevice(ctx, kShareDevicesAttr,
+                                         of_device.share.device, &gpu));
+  }
+  return OkStatus();
+}
+
 void RecordShares::KeepOneFree(std::vector<std::shared_ptr<void>>* kept) const {
   for (const OfDevice& of_device : uploads_) {
     kept->push_back(of_device.upload->KeepOneFree());

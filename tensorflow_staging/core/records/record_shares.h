@@ -52,6 +52,9 @@ class RecordShares {
   // How many tensors a record has for them.
   int num_tensors() const { return static_cast<int>(indices_->size()); }
 
+  // Returns INVALID_ARGUMENT if the session of `ctx` lacks an accelerator.
+  Status Check(const OpKernelContext& ctx) const;
+
   // Queues the copies of a record from the host, and appends the tensors of its
   // shares to `copies`. `ctx` is that of a kernel of the same process. Returns
   // RESOURCE_EXHAUSTED if there is no memory, INVALID_ARGUMENT if the session lacks

@@ -12,10 +12,6 @@ namespace tensorflow {
 namespace staging {
 namespace {
 
-// How long Stop waits for a thread that the cancelled buffer does not wake.
-// tf.train.Coordinator.join checks its threads after 2 and then after 4
-// seconds, and should return within 5; Stop ends before the first check.
-constexpr std::chrono::milliseconds kStopPatience(1500);
 // How often a closing session reports what it is still waiting for.
 constexpr std::chrono::seconds kClosingReportPeriod(10);
 

@@ -13,12 +13,12 @@
 
 #include "absl/strings/match.h"
 #include "absl/synchronization/notification.h"
-#include "absl/time/clock.h"
 #include "tensorflow/core/framework/node_def_builder.h"
 #include "tensorflow/core/platform/env.h"
 #include "tensorflow/core/public/session.h"
 #include "tensorflow_staging/core/runner/prefetch_runner.h"
 #include "tensorflow_staging/core/testing/fake_gpu.h"
+#include "tensorflow_staging/core/testing/full_buffer.h"
 #include "tensorflow_staging/core/testing/local_server.h"
 #include "tensorflow_staging/core/testing/range_source.h"
 #include "tensorflow_staging/core/testing/stage_graph.h"
@@ -95,16 +95,6 @@ class StagedRunSyncTest : public ::testing::TestWithParam<bool> {
     return outputs[0].scalar<int64_t>()();
   }
 
-  // Waits until the runner has filled the buffer. Fails the test if it does not
-  // do so.
-  void AwaitFullBuffer() {
-    const absl::Time deadline = absl::Now() + absl::Seconds(20);
-    while (runner_->GetStats().records < kCapacity) {
-      ASSERT_LT(absl::Now(), deadline) << "A staged run waits for the GPU.";
-      std::this_thread::yield();
-    }
-  }
-
   // Shares the GPU with all sessions of the process.
   const std::unique_ptr<Session> local_session_{NewSession(SessionOptions())};
   std::shared_ptr<Session> session_;
@@ -116,7 +106,7 @@ INSTANTIATE_TEST_SUITE_P(LocalAndServer, StagedRunSyncTest, ::testing::Bool());
 TEST_P(StagedRunSyncTest, StagedRunsEndWhileTheGpuIsBusy) {
   StoppedFakeGpu stopped(Gpu());
   TF_CHECK_OK(runner_->Start());
-  AwaitFullBuffer();
+  AwaitRecords(*runner_, kCapacity);
   stopped.Release();
   for (int i = 0; i < 10; ++i) EXPECT_EQ(Step(), 10 * (i + 1));
 }
@@ -143,7 +133,7 @@ TEST_P(StagedRunSyncTest, OnlyStepsSynchronize) {
   TF_CHECK_OK(runner_->Start());
   constexpr int kSteps = 50;
   for (int i = 0; i < kSteps; ++i) EXPECT_EQ(Step(), 10 * (i + 1));
-  AwaitFullBuffer();
+  AwaitRecords(*runner_, kCapacity);
   runner_->Stop();
   EXPECT_GE(runner_->GetStats().records, kSteps);
   EXPECT_EQ(Syncs() - before, kSteps);
@@ -153,7 +143,7 @@ TEST_P(StagedRunSyncTest, OnlyStepsSynchronize) {
 TEST_P(StagedRunSyncTest, ASessionEndsWhileStagedKernelsAreQueued) {
   StoppedFakeGpu stopped(Gpu());
   TF_CHECK_OK(runner_->Start());
-  AwaitFullBuffer();
+  AwaitRecords(*runner_, kCapacity);
   runner_.reset();
   TF_CHECK_OK(session_->Close());
   session_.reset();

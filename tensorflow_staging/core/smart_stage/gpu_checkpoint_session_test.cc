@@ -8,12 +8,11 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <thread>  // NOLINT
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "tensorflow/core/data/serialization_utils.h"
 #include "tensorflow/core/framework/attr_value_util.h"
 #include "tensorflow/core/framework/node_def_builder.h"
@@ -28,6 +27,7 @@
 #include "tensorflow_staging/core/smart_stage/runners_node.h"
 #include "tensorflow_staging/core/sources/saved_state.h"
 #include "tensorflow_staging/core/testing/fake_gpu.h"
+#include "tensorflow_staging/core/testing/full_buffer.h"
 #include "tensorflow_staging/core/testing/gpu_streams.h"
 #include "tensorflow_staging/core/testing/local_server.h"
 #include "tensorflow_staging/core/testing/range_source.h"
@@ -251,11 +251,7 @@ class Training {
 
   // Waits until the buffer is full behind `taken` steps.
   void AwaitFullBuffer(int64_t taken) {
-    const absl::Time deadline = absl::Now() + absl::Seconds(20);
-    while (runner_->GetStats().records < taken + capacity_) {
-      ASSERT_LT(absl::Now(), deadline);
-      std::this_thread::yield();
-    }
+    AwaitRecords(*runner_, taken + capacity_);
   }
 
   Tensor Save() {

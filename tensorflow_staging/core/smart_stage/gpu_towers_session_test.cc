@@ -14,11 +14,10 @@
 #include <ostream>
 #include <set>
 #include <string>
-#include <thread>  // NOLINT
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "tensorflow/core/framework/attr_value_util.h"
 #include "tensorflow/core/framework/node_def_builder.h"
 #include "tensorflow/core/framework/partial_tensor_shape.h"
@@ -32,6 +31,7 @@
 #include "tensorflow_staging/core/runner/prefetch_runner.h"
 #include "tensorflow_staging/core/smart_stage/runners_node.h"
 #include "tensorflow_staging/core/testing/fake_gpu.h"
+#include "tensorflow_staging/core/testing/full_buffer.h"
 #include "tensorflow_staging/core/testing/range_source.h"
 #include "tensorflow_staging/core/testing/stage_graph.h"
 #include "tensorflow_staging/core/testing/stage_runner_options.h"
@@ -186,19 +186,6 @@ class GpuTowersSessionTest : public ::testing::TestWithParam<Case> {
       expected.insert(record * gpus() + gpu);
     }
     ASSERT_EQ(elements, expected);
-  }
-
-  // Waits until a record waits for room in the buffer. Fails the test if the
-  // stage does not come so far.
-  void AwaitFullBuffer() {
-    const absl::Time deadline = absl::Now() + absl::Seconds(10);
-    BufferStats stats;
-    do {
-      ASSERT_EQ(runner_->ReadBuffer(&stats), OkStatus());
-      ASSERT_LT(absl::Now(), deadline)
-          << "The stage waits for a GPU: " << stats.ShortDebugString();
-      std::this_thread::yield();
-    } while (stats.records() < stats.room() || stats.waiting_puts() == 0);
   }
 
   // Runs the session once and returns the ops of each device.
@@ -412,7 +399,7 @@ TEST_P(GpuTowersSessionTest, OneTowerAloneMayReadItsElement) {
   if (GetParam().kind != Kind::kSmartGetNexts) GTEST_SKIP();
   StartStage();
   ExpectStep(0);
-  AwaitFullBuffer();
+  AwaitFullBuffer(runner_.get());
   for (int gpu = 0; gpu < gpus(); ++gpu) {
     std::vector<Tensor> outputs;
     ASSERT_EQ(session_->Run({}, {Tower(gpu)}, {}, &outputs), OkStatus());
@@ -451,7 +438,7 @@ TEST_P(GpuTowersSessionTest, TheStageGoesOnWhileAGpuIsBusy) {
   for (int gpu = 0; gpu < gpus(); ++gpu) {
     StoppedFakeGpu stopped(FakeGpu::Of(session_.get(), gpu));
     if (gpu == 0) StartStage();
-    AwaitFullBuffer();
+    AwaitFullBuffer(runner_.get());
     if (HasFatalFailure()) return;
     stopped.Release();
     ExpectStep(gpu);
@@ -461,7 +448,7 @@ TEST_P(GpuTowersSessionTest, TheStageGoesOnWhileAGpuIsBusy) {
 TEST_P(GpuTowersSessionTest, TheShareOfAGpuDoesNotWaitForAnother) {
   StartStage();
   for (int busy = 0; busy < gpus(); ++busy) {
-    AwaitFullBuffer();
+    AwaitFullBuffer(runner_.get());
     if (HasFatalFailure()) return;
     StoppedFakeGpu stopped(FakeGpu::Of(session_.get(), busy));
     std::vector<std::string> keep;
@@ -518,9 +505,8 @@ TEST_P(GpuTowersSessionTest, AnOpThatIsAddedLaterGetsTheValuesOfItsStep) {
 // are on the host as well.
 TEST_P(GpuTowersSessionTest, SharesCountAsBytes) {
   StartStage();
-  AwaitFullBuffer();
   BufferStats stats;
-  ASSERT_EQ(runner_->ReadBuffer(&stats), OkStatus());
+  AwaitFullBuffer(runner_.get(), &stats);
   EXPECT_GE(stats.bytes(), stats.records() * (2 * gpus() - 1) * kPiece * 8);
   ASSERT_EQ(stats.device_bytes_size(), gpus()) << stats.ShortDebugString();
   for (int gpu = 0; gpu < gpus(); ++gpu) {
@@ -586,7 +572,7 @@ TEST_P(GpuTowersSessionTest, AnInitializerRollsSharesBack) {
       ExpectStep(record);
       if (HasFatalFailure()) return;
     }
-    AwaitFullBuffer();
+    AwaitFullBuffer(runner_.get());
     TF_CHECK_OK(session_->Run({}, {}, {"initializer"}, nullptr));
   }
 }
@@ -598,7 +584,7 @@ TEST_P(GpuTowersSessionTest, ASessionEndsWhileCopiesAreQueued) {
         std::make_unique<StoppedFakeGpu>(FakeGpu::Of(session_.get(), gpu)));
   }
   StartStage();
-  AwaitFullBuffer();
+  AwaitFullBuffer(runner_.get());
   runner_.reset();
   TF_CHECK_OK(session_->Close());
   session_.reset();
@@ -621,10 +607,7 @@ TEST_P(GpuTowersSessionTest, FailingStepsKeepNoMemory) {
     }
   };
   const auto peak = [this](int gpu) {
-    return FakeGpu::Of(session_.get(), gpu)
-        ->GetAllocator({})
-        ->GetStats()
-        ->peak_bytes_in_use;
+    return FakeGpu::Of(session_.get(), gpu)->peak_bytes();
   };
   run(0, 60);
   std::vector<int64_t> before;

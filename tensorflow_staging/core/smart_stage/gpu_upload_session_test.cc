@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>  // NOLINT
 #include <cstdint>
 #include <memory>
 #include <ostream>
@@ -16,6 +17,9 @@
 
 #include "absl/time/clock.h"
 #include "tensorflow/core/framework/node_def_builder.h"
+#include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/framework/op.h"
+#include "tensorflow/core/framework/op_kernel.h"
 #include "tensorflow/core/platform/env.h"
 #include "tensorflow/core/public/session.h"
 #include "tensorflow_staging/core/framework/vocabulary.h"
@@ -23,6 +27,7 @@
 #include "tensorflow_staging/core/protobuf/staging_fields.pb.h"
 #include "tensorflow_staging/core/runner/prefetch_runner.h"
 #include "tensorflow_staging/core/testing/fake_gpu.h"
+#include "tensorflow_staging/core/testing/full_buffer.h"
 #include "tensorflow_staging/core/testing/range_source.h"
 #include "tensorflow_staging/core/testing/stage_graph.h"
 #include "tensorflow_staging/core/testing/stage_runner_options.h"
@@ -30,6 +35,22 @@
 namespace tensorflow {
 namespace staging {
 namespace {
+
+// Passes a number on; some of them late, so that the records after them are made
+// before them.
+class LateOp : public OpKernel {
+ public:
+  using OpKernel::OpKernel;
+  void Compute(OpKernelContext* ctx) override {
+    if (ctx->input(0).scalar<int64_t>()() % 5 == 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(3));
+    }
+    ctx->set_output(0, ctx->input(0));
+  }
+};
+
+REGISTER_OP("StagingTestLate").Input("x: int64").Output("y: int64");
+REGISTER_KERNEL_BUILDER(Name("StagingTestLate").Device(DEVICE_CPU), LateOp);
 
 // What a stage's records are like.
 struct Case {
@@ -40,6 +61,8 @@ struct Case {
   int64_t size;
   int64_t growth;
   int threads = 1;
+  // Whether they make the records of one, in the same order.
+  bool is_ordered = false;
 };
 
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
@@ -67,11 +90,19 @@ class GpuUploadSessionTest : public ::testing::TestWithParam<Case> {
     add(NodeDefBuilder("shape", "Pack")
             .Input(std::vector<NodeDefBuilder::NodeOut>{{"size", 0, DT_INT64}})
             .Device("/device:CPU:0"));
-    add(NodeDefBuilder("values", "Fill")
-            .Input("shape", 0, DT_INT64)
+    add(NodeDefBuilder("late", "StagingTestLate")
             .Input("record", 0, DT_INT64)
             .Device("/device:CPU:0"));
+    add(NodeDefBuilder("values", "Fill")
+            .Input("shape", 0, DT_INT64)
+            .Input(GetParam().is_ordered ? "late" : "record", 0, DT_INT64)
+            .Device("/device:CPU:0"));
     stage.AddTo(&graph, "values");
+    if (GetParam().is_ordered) {
+      for (NodeDef& node : *graph.mutable_node()) {
+        if (node.op() == kPutOp) AddNodeAttr(kIsOrderedAttr, true, &node);
+      }
+    }
     add(Linear("result", stage.Node(kTakeOp))
             .Attr("scale", 10)
             .Device("/device:GPU:0"));
@@ -111,7 +142,7 @@ class GpuUploadSessionTest : public ::testing::TestWithParam<Case> {
     ASSERT_EQ(session_->Run({}, {"result"}, {}, &outputs), OkStatus());
     const auto values = outputs[0].flat<int64_t>();
     const int64_t record = values(0) / 10;
-    if (GetParam().threads == 1) {
+    if (GetParam().threads == 1 || GetParam().is_ordered) {
       ASSERT_EQ(record, steps_);
     }
     ASSERT_TRUE(records_.insert(record).second) << record;
@@ -120,18 +151,6 @@ class GpuUploadSessionTest : public ::testing::TestWithParam<Case> {
       ASSERT_EQ(values(i), 10 * record) << i;
     }
     ++steps_;
-  }
-
-  // Waits until a record waits for room in the buffer. Fails the test if the
-  // stage does not come so far.
-  void AwaitFullBuffer(BufferStats* stats) {
-    const absl::Time deadline = absl::Now() + absl::Seconds(10);
-    do {
-      ASSERT_EQ(runner_->ReadBuffer(stats), OkStatus());
-      ASSERT_LT(absl::Now(), deadline)
-          << "The stage waits for the GPU: " << stats->ShortDebugString();
-      std::this_thread::yield();
-    } while (stats->records() < stats->room() || stats->waiting_puts() == 0);
   }
 
   std::shared_ptr<Session> session_;
@@ -146,6 +165,7 @@ INSTANTIATE_TEST_SUITE_P(
     Cases, GpuUploadSessionTest,
     ::testing::Values(Case{"ALargeCapacity", 500, 1000, 0},
                       Case{"ManyProducers", 100, 1000, 0, 4},
+                      Case{"ManyProducersInOrder", 100, 1000, 0, 4, true},
                       Case{"GrowingRecords", 100, 10, 100},
                       Case{"LargeRecords", 20, 20000, 0},
                       Case{"AutotunedCapacity", kAutotune, 1000, 10}),
@@ -155,7 +175,7 @@ TEST_P(GpuUploadSessionTest, AStageStartsWhileTheGpuIsBusy) {
   StoppedFakeGpu stopped(gpu_);
   TF_CHECK_OK(runner_->Start());
   BufferStats stats;
-  AwaitFullBuffer(&stats);
+  AwaitFullBuffer(runner_.get(), &stats);
   ASSERT_FALSE(HasFailure());
   stopped.Release();
   for (int64_t i = 0; i < 2 * stats.room(); ++i) Step();
@@ -178,7 +198,7 @@ TEST_P(GpuUploadSessionTest, AStageGrowsWhileTheGpuIsBusy) {
         std::this_thread::yield();
       }
       EXPECT_GT(gpu_->counts().syncs, syncs) << "The step has no record.";
-      AwaitFullBuffer(&stats);
+      AwaitFullBuffer(runner_.get(), &stats);
       stopped.Release();
     }
     ASSERT_FALSE(HasFailure());
@@ -191,7 +211,7 @@ TEST_P(GpuUploadSessionTest, ASessionEndsWhileCopiesAreQueued) {
   StoppedFakeGpu stopped(gpu_);
   TF_CHECK_OK(runner_->Start());
   BufferStats stats;
-  AwaitFullBuffer(&stats);
+  AwaitFullBuffer(runner_.get(), &stats);
   runner_.reset();
   TF_CHECK_OK(session_->Close());
   session_.reset();
@@ -200,10 +220,24 @@ TEST_P(GpuUploadSessionTest, ASessionEndsWhileCopiesAreQueued) {
 TEST_P(GpuUploadSessionTest, ADeliveredRecordHasOnlyItsElementOnTheHost) {
   TF_CHECK_OK(runner_->Start());
   BufferStats stats;
-  AwaitFullBuffer(&stats);
+  AwaitFullBuffer(runner_.get(), &stats);
   ASSERT_EQ(stats.device_bytes_size(), 1);
   const int64_t on_host = stats.bytes() - stats.device_bytes(0);
   EXPECT_EQ(on_host, stats.records() * sizeof(int64_t));
+}
+
+// Whichever producer gets the memory, a record that waits for it is not behind one
+// that has it.
+TEST_P(GpuUploadSessionTest, MemoryForOneRecordIsEnough) {
+  if (GetParam().growth > 0) GTEST_SKIP();
+  SetFakeGpuDelay(absl::Microseconds(100));
+  // Blocks are up to a quarter larger.
+  const LimitedFakeGpu limited(gpu_, GetParam().size * 10 + 1000);
+  TF_CHECK_OK(runner_->Start());
+  for (int i = 0; i < 200; ++i) {
+    Step();
+    if (HasFatalFailure()) return;
+  }
 }
 
 // A GPU copies from pinned memory without the host.

@@ -15,12 +15,13 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
-#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "tensorflow/core/framework/node_def_builder.h"
 #include "tensorflow/core/platform/env.h"
 #include "tensorflow/core/public/session.h"
 #include "tensorflow_staging/core/runner/prefetch_runner.h"
 #include "tensorflow_staging/core/testing/fake_gpu.h"
+#include "tensorflow_staging/core/testing/full_buffer.h"
 #include "tensorflow_staging/core/testing/gpu_streams.h"
 #include "tensorflow_staging/core/testing/range_source.h"
 #include "tensorflow_staging/core/testing/stage_graph.h"
@@ -102,15 +103,6 @@ class HandoverSessionTest : public ::testing::Test {
     }
   }
 
-  // Waits until the runner has filled the buffer behind `taken` steps.
-  void AwaitFullBuffer(int64_t taken) {
-    const absl::Time deadline = absl::Now() + absl::Seconds(20);
-    while (runner_->GetStats().records < taken + kCapacity) {
-      ASSERT_LT(absl::Now(), deadline);
-      std::this_thread::yield();
-    }
-  }
-
   std::shared_ptr<Session> session_;
   std::shared_ptr<PrefetchRunner> runner_;
 };
@@ -131,7 +123,7 @@ TEST_F(HandoverSessionTest, NeitherACopyNorAWait) {
 TEST_F(HandoverSessionTest, ARecordIsPutWhenItHasBeenComputed) {
   Start(/*gpus=*/1, "/device:GPU:1");
   RunSteps(0, 10);
-  AwaitFullBuffer(10);
+  AwaitRecords(*runner_, 10 + kCapacity);
   StoppedFakeGpu stopped(FakeGpu::Of(session_.get(), 1));
   RunSteps(10, 10 + kCapacity);
   // At most one more record had been computed, whose Put waited for room.
@@ -150,10 +142,7 @@ TEST_F(HandoverSessionTest, MemoryDoesNotGrow) {
   Start(/*gpus=*/1, "/device:GPU:1");
   RunSteps(0, 1000);
   const auto peak = [this] {
-    return FakeGpu::Of(session_.get(), 1)
-        ->GetAllocator({})
-        ->GetStats()
-        ->peak_bytes_in_use;
+    return FakeGpu::Of(session_.get(), 1)->peak_bytes();
   };
   const int64_t peak_before = peak();
   const char* const records = std::getenv("STAGING_RECORDS");

@@ -219,6 +219,10 @@ FakeGpuCounts& FakeGpu::counts() { return parts_->counts; }
 
 FakeGpuMemory& FakeGpu::memory() { return *parts_->memory; }
 
+int64_t FakeGpu::peak_bytes() {
+  return GetAllocator({})->GetStats()->peak_bytes_in_use;
+}
+
 void SetFakeGpuCount(int count) {
   CHECK(count >= 1 && count <= 4) << count;
   gpu_count = count;

@@ -53,6 +53,8 @@ class FakeGpu : public LocalDevice {
   stream_executor::Stream* compute_stream();
   FakeGpuCounts& counts();
   FakeGpuMemory& memory();
+  // The most memory that has been in use at the same time.
+  int64_t peak_bytes();
 
  private:
   Parts* const parts_;

@@ -51,6 +51,8 @@ _ASYNCHRONOUS = "TensorFlow runs its ops asynchronously, after tf.config.experim
 # Of each call of Keras's `train_on_batch`, for example.
 _ONE_ELEMENT = "its data has one element, so there is nothing to read ahead"
 
+_UNSTAGED = "runs without a stage"
+
 # The types of most arguments beside an iterator.
 _NO_ITERATORS = (ops.EagerTensor, int, float, str, type(None))
 
@@ -174,8 +176,8 @@ class AheadStep:
 
   Attributes:
     step: The step as the program made it.
-    why_not: Why the latest step was called as it is; None if it was not. Once there was a stage, calls with data of one
-      element do not count.
+    why_not: Why the latest step was called as it is, or why its stage reads nothing ahead; None if neither. Once there
+      was a stage, calls with data of one element do not count.
   """
 
   def __init__(
@@ -217,6 +219,8 @@ class AheadStep:
     self._unchecked: dict[tuple[int, ...], list[Optional[int]]] = {}
     # The ids of states of random generators from which something else draws by turns with this step.
     self._drawn_elsewhere = set()
+    # Whether a division of it has drawn with seeds.
+    self._draws_with_seeds = False
     # How many calls a new iterator is for; None if that is not known. By the key of a stage that has ended within them:
     # how many are left.
     self.limit: Optional[int] = None
@@ -289,6 +293,8 @@ class AheadStep:
             known = self._stages.get(key) or self._begin(iterators, args, kwargs)
         except step_function.MakesVariablesError:
           return self._make_variables(args, kwargs)
+        except _NotThisCallError as error:
+          return self._call_unstaged(str(error), args, kwargs)
       stage, why_not, trace = known
       if stage is None:
         return self._call_unstaged(why_not, args, kwargs)
@@ -298,12 +304,15 @@ class AheadStep:
           trace = self._trace_for(stage, iterators, args, kwargs)
         except step_function.MakesVariablesError:
           return self._make_variables(args, kwargs)
+        except _NotThisCallError as error:
+          return self._call_unstaged(str(error), args, kwargs)
       if trace is not None and (not stage.draws or self._draws_go_on(stage, iterators)):
         break
       # The stage has ended.
     self.why_not = why_not or None
     division, inputs = trace
-    division.has_run = True
+    if division.seeded_draw and not division.keeps_draws:
+      self._keep_draws(division)
     try:
       if division.has_late_inputs:
         inputs = step_function.evaluated(inputs)
@@ -328,12 +337,22 @@ class AheadStep:
     # Single batches beside a stage, as of `train_on_batch` in a `fit`, say nothing about the other calls.
     if why_not != _ONE_ELEMENT or not (self._ended or self.stages()):
       self.why_not = why_not
-    self._tell("runs without a stage", why_not)
+    self._tell(_UNSTAGED, why_not)
 
   def _tell(self, what: str, why: str) -> None:
-    if why not in self._told:
-      self._told.add(why)
+    line = why if what == _UNSTAGED else f"{what}: {why}"
+    if line not in self._told:
+      self._told.add(line)
       self._warn(f"{self.__name__} {what}: {why}.")
+
+  def _keep_draws(self, division: step_division.StepDivision) -> None:
+    """Notes that a division draws with seeds, so that its trace must not run otherwise from here on."""
+    division.keep_draws()
+    self._draws_with_seeds = True
+    # The next calls for iterators that have no stage may be of this trace.
+    for key, (stage, _, _) in list(self._stages.items()):
+      if stage is None:
+        self._stages.pop(key, None)
 
   def _iterators_of(
       self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Union[list[iterator_ops.OwnedIterator], str]:
@@ -385,6 +404,7 @@ class AheadStep:
       self._begins = False
 
   def _begin_stage(self, iterators: list[iterator_ops.OwnedIterator], args: tuple[Any, ...], kwargs: dict[str, Any]):
+    _raise_if_not_this_call()
     trace = None
     key = tuple([id(i) for i in iterators])
     for iterator in iterators:
@@ -394,7 +414,9 @@ class AheadStep:
       division, values = self._divide(iterators, args, kwargs)
       why_not = self._why_not_ahead(division, values, iterators)
       if why_not:
-        if not division.seeded_draw or not division.has_run:
+        if not division.keeps_draws:
+          if division.seeded_draw:
+            self._leave_to_trace(division)
           raise step_division.NotStagedError(why_not)
         # Its seeded draws go on only in the same function, which gets records that are made when a step asks for them.
         self._tell("reads nothing ahead", why_not)
@@ -406,10 +428,12 @@ class AheadStep:
           tuning=self._tunings[num_threads == vocabulary.AUTOTUNE], **self._options)
       if _is_only_iterator(args) and not kwargs:
         trace = division, _with_buffer(values, division, stage)
-    except _NotThisCallError as error:
-      self._limits[key] = limit
-      return None, str(error), None
     except step_division.NotStagedError as error:
+      if self._draws_with_seeds:
+        if key in self._watched:
+          self._limits[key] = limit
+        # The next call for these iterators may be of a trace that must not run otherwise.
+        return None, str(error), None
       stage, why_not = None, str(error)
     except step_function.MakesVariablesError:
       # How many elements the call reads that makes them is not known, so nothing is read that might be one too many.
@@ -450,17 +474,12 @@ class AheadStep:
       self, iterators: list[iterator_ops.OwnedIterator], args: tuple[Any, ...], kwargs: dict[str, Any]
   ) -> tuple[step_division.StepDivision, list[Any]]:
     """Returns the division of the trace for these arguments, and the values of the trace's inputs."""
+    _raise_if_not_this_call()
     if not step_function.is_traced(self._function):
       raise step_division.NotStagedError("it is no tf.function, so it runs eagerly")
     if setting.current() == setting.Setting.OFF:
       raise step_division.NotStagedError(f"{setting.VARIABLE}=off")
-    if eager_function_run.RUN_FUNCTIONS_EAGERLY:
-      raise _NotThisCallError("tf.config.run_functions_eagerly is on")
-    if context.is_async():
-      raise _NotThisCallError(_ASYNCHRONOUS)
     forked_child.raise_if_it_lacks_threads(self.__name__)
-    if record.could_possibly_record():
-      raise _NotThisCallError("a tf.GradientTape around the step records it")
     concrete, arguments = step_function.trace(self._function.function, args, kwargs)
     values = [*arguments, *step_function.captured(concrete, len(arguments))]
     key = id(concrete.graph)
@@ -472,6 +491,9 @@ class AheadStep:
             self._python_ahead, strategy_iterators.host_of(iterators))
         if found.seeded_draw is not None and concrete.graph._staging_has_run:  # pylint: disable=protected-access
           found = f"'{found.seeded_draw}' draws with a seed of its own, and has drawn without a stage before"
+        elif found.seeded_draw is not None and (drawn := step_division.that_keeps_draws(concrete)) is not None:
+          found = drawn
+          self._draws_with_seeds = True
       except step_division.NotStagedError as error:
         found = str(error)
       self._divisions[key] = concrete, found
@@ -480,11 +502,20 @@ class AheadStep:
       raise step_division.NotStagedError(found)
     changed = dataset_state.changed_by_step(concrete.graph, values, found.changes, iterators)
     if changed is not None:
+      if found.seeded_draw:
+        self._leave_to_trace(found)
       raise step_division.NotStagedError(f"its data is made from '{changed}', which it changes")
     return found, values
 
+  def _leave_to_trace(self, division: step_division.StepDivision) -> None:
+    """Notes that a trace that draws with seeds runs without a stage, and so must from here on."""
+    graph = division.concrete.graph
+    graph._staging_has_run = True  # pylint: disable=protected-access
+    self._divisions.pop(id(graph), None)
+
   def _trace_for(self, stage: iterator_stage.IteratorStage, iterators: list[iterator_ops.OwnedIterator], args, kwargs):
     """Returns the division for these arguments and the inputs of its rest; None if it has ended the stage for that."""
+    _raise_if_not_this_call()
     key = tuple([id(i) for i in iterators])
     # Other arguments, or another step, may need another trace.
     expected = self._unchecked.pop(key, None)
@@ -514,11 +545,16 @@ class AheadStep:
     changed = stage.find_changed_state()
     if changed is None:
       return True
+    if not stage.reads_ahead:
+      stage.draw_on()
+      return True
     if stage.is_new:
-      # Something else draws by turns with the step, so its draws stay there, or are made when it asks for them.
+      # Something else draws by turns with the step, so its draws stay there. A trace that must not be divided anew
+      # makes them when the step asks for them.
       self._drawn_elsewhere.add(changed)
-      if not stage.division.seeded_draw:
-        self._divisions.clear()
+      self._divisions = {
+          key: (trace, found) for key, (trace, found) in self._divisions.items()
+          if not isinstance(found, str) and found.keeps_draws}
     self._end(tuple([id(i) for i in iterators]), stage, iterators)
     return False
 
@@ -629,6 +665,16 @@ class OwnsSteps:
   def why_no_stage(self) -> str:
     """Returns why none of them has had a stage, as the end of a sentence."""
     raise NotImplementedError
+
+
+def _raise_if_not_this_call() -> None:
+  """Raises an error if a call has no stage for a reason that a later one need not have."""
+  if eager_function_run.RUN_FUNCTIONS_EAGERLY:
+    raise _NotThisCallError("tf.config.run_functions_eagerly is on")
+  if context.is_async():
+    raise _NotThisCallError(_ASYNCHRONOUS)
+  if record.could_possibly_record():
+    raise _NotThisCallError("a tf.GradientTape around the step records it")
 
 
 def _instead_of(read: str) -> str:

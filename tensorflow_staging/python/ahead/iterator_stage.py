@@ -43,6 +43,7 @@ class IteratorStage:
   Attributes:
     division: The step's two functions.
     buffer: The handle of the buffer.
+    reads_ahead: Whether it makes records before steps ask for them.
   """
 
   def __init__(
@@ -66,7 +67,9 @@ class IteratorStage:
     """
     self.division = division
     self.name = name
-    self._reads_ahead = reads_ahead
+    self.reads_ahead = reads_ahead
+    # Of how many steps it was told, and how many had taken a record then, if it reads nothing ahead.
+    self._limit, self._taken_before = limit, 0
     # Whichever thread gets its only element ends the stage because a call needs other records.
     self._endings = iter((True,))
     self._iterators = [weakref.ref(iterator) for iterator in iterators]
@@ -127,6 +130,10 @@ class IteratorStage:
     changed = self._producers.find_changed_state(self._read_states())
     return None if changed is None else id(self._states[changed][0])
 
+  def draw_on(self) -> None:
+    """Draws on from the states that the program's random generators have now. Nothing may wait."""
+    self._producers.draw_on_from(self._read_states())
+
   def on_error(self) -> None:
     """After a step has failed: goes on with the next element, if it has failed with an error of the part ahead."""
     taken = self._producers.errors_taken()
@@ -136,7 +143,7 @@ class IteratorStage:
       return
     self._errors_taken = taken
     # All records before the error were taken, so the step has drawn as often as it would have without a stage.
-    self._producers.draw_on_from(self._read_states())
+    self.draw_on()
     self._producers.continue_after_error()
 
   def set_limit(self, steps: Optional[int]) -> None:
@@ -145,13 +152,18 @@ class IteratorStage:
     Args:
       steps: How many; None for any number.
     """
-    if self._reads_ahead:
+    if self.reads_ahead:
       self._producers.set_limit(steps)
+    else:
+      self._limit, self._taken_before = steps, self.buffer_stats()["taken"]
 
   @property
   def limit(self) -> Optional[int]:
-    """How many more steps it makes records for; None for any number."""
-    return self._producers.limit()
+    """How many more steps it makes records for, or would if it read ahead; None for any number."""
+    if self.reads_ahead:
+      return self._producers.limit()
+    taken = self.buffer_stats()["taken"] - self._taken_before
+    return None if self._limit is None else max(self._limit - taken, 0)
 
   @property
   def is_new(self) -> bool:

@@ -103,7 +103,7 @@ class StepDivision:
     nodes_ahead: The names of the nodes that run ahead.
     outside: The first nodes that use them and are in the rest: a list of (name, op, reason).
     destinations: What each GPU gets of a record, once `rest` has run: a list of (device, indices in `record`).
-    has_run: Whether `rest` has been called.
+    keeps_draws: Whether `rest` has drawn with seeds, so that the draws would begin anew in another function.
   """
 
   def __init__(
@@ -147,7 +147,7 @@ class StepDivision:
     self.nodes_ahead = divided["nodes_ahead"]
     self.outside = divided["outside"]
     self.destinations: Optional[list[tuple[str, list[int]]]] = None
-    self.has_run = False
+    self.keeps_draws = False
     by_name = {function.signature.name: function for function in library.function}
     parts = [function_pb2.FunctionDef.FromString(serialized) for serialized in divided["functions"]]
     for function in parts:
@@ -174,6 +174,16 @@ class StepDivision:
       self._parts[part] = _Part(part, origins[part], concrete.function_type, children)
     children.extend(self._parts.values())
     self.rest = self._parts[divided["rest"]]
+
+  def keep_draws(self) -> None:
+    """Notes that `rest` draws with seeds."""
+    self.keeps_draws = True
+    self.concrete.graph._staging_draws_in = self  # pylint: disable=protected-access
+
+
+def that_keeps_draws(concrete: concrete_function.ConcreteFunction) -> Optional[StepDivision]:
+  """Returns the division of a trace that has drawn with seeds, or None."""
+  return getattr(concrete.graph, "_staging_draws_in", None)
 
 
 def _keep_python_in_step(library: function_pb2.FunctionDefLibrary, name: str) -> None:

@@ -66,14 +66,6 @@ class BackupAndRestoreCallback(keras_package.callbacks().Callback):
     if not self._done:
       self._resumed = None
 
-  def on_train_batch_begin(self, batch: int, logs: Optional[dict[str, Any]] = None) -> None:
-    if self._resumed is None:
-      return
-    # The epoch begins for the second time. Keras has set its metrics back, and another callback may have lowered the
-    # learning rate again.
-    self._read_model(self._resumed)
-    backup_files.read(self._resumed, metrics=model_state.of_metrics(self.model))
-
   def on_train_batch_end(self, batch: int, logs: Optional[dict[str, Any]] = None) -> None:
     self._resumed = None
     # Now it is known that the epoch did not end with the step of the backup, and so what to resume with.
@@ -120,14 +112,21 @@ class BackupAndRestoreCallback(keras_package.callbacks().Callback):
     states = self._data.new_states()
     backup_files.read(path, **states)
     self._done = position.step
-    self._data.resume(self.model, position, states)
+    self._data.resume(self.model, position, states, self._restore_within_epoch)
 
+  def _restore_within_epoch(self) -> None:
+    """Restores the model once more: before the first step, and after all that begins its epoch for the second time.
+
+    Keras has set its metrics back, and another callback may have lowered the learning rate again.
+    """
+    self._read_model(self._resumed)
+    backup_files.read(self._resumed, metrics=model_state.of_metrics(self.model))
 
   def _read_model(self, path: str) -> None:
     try:
       backup_files.read(path, **model_state.of_model(self.model))
       backup_files.read(path, replicas=model_state.of_replicas(self.model))
-    except ValueError as error:
+    except (AssertionError, ValueError) as error:
       raise ValueError(_OTHER_SHAPES.format(path=path, error=error)) from error
 
 

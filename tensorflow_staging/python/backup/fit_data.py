@@ -6,6 +6,7 @@ replaced on the object alone, so other calls of `fit` do not notice.
 """
 
 import abc
+from collections.abc import Callable
 from collections.abc import Iterator
 from typing import Any
 from typing import Optional
@@ -59,16 +60,21 @@ class FitData(abc.ABC):
     self._unread: Any = None
     # Where the first epoch begins, with the states of its iterator and of one that reads nothing; None if it is new.
     self._resumed: Optional[tuple[position_lib.Position, _States]] = None
+    # What is to be called before its first step, if that is within an epoch.
+    self._before_step: Optional[Callable[[], None]] = None
 
-  def resume(self, model: Any, position: position_lib.Position, states: _States) -> None:
+  def resume(
+      self, model: Any, position: position_lib.Position, states: _States, before_step: Callable[[], None]) -> None:
     """Lets the `fit`, which begins, go on at a position.
 
     Args:
       model: The model.
       position: The position.
       states: What `states_at` has returned for it.
+      before_step: Called before the first step, if that is within an epoch, and before callbacks hear of it.
     """
     self._resumed = position, states
+    self._before_step = before_step if position.step else None
     self._begin_with(model, position)
 
   def states_at(self, position: position_lib.Position) -> _States:
@@ -106,6 +112,12 @@ class FitData(abc.ABC):
     else:
       states["unread"].give_to(self._unread)
       iterator_state.IteratorState(self.new_iterator()).give_to(iterator)
+
+  def _note_step(self) -> None:
+    """Notes that a step is about to begin."""
+    before_step, self._before_step = self._before_step, None
+    if before_step is not None:
+      before_step()
 
   def _note(self, iterator: Any) -> None:
     """Notes the iterator of the next step."""
@@ -180,6 +192,7 @@ class _Keras3Data(FitData):
         if is_skipped:
           continue
       self._note(iterator)
+      self._note_step()
       yield first, last, iterator
     self._is_within_epoch = False
     if resumed is not None:
@@ -196,6 +209,8 @@ class _Keras2Data(FitData):
     of_fit._dataset = dealt_data.of(of_fit._dataset)
     self._enumerate = of_fit.enumerate_epochs
     of_fit.enumerate_epochs = self._epochs
+    self._numbers = of_fit.steps
+    of_fit.steps = self._steps
 
   def new_iterator(self) -> Any:
     return iter(self._of_fit._dataset)
@@ -216,6 +231,12 @@ class _Keras2Data(FitData):
         self._restore(iterator, *resumed)
       self._note(iterator)
       yield epoch, iterator
+
+  def _steps(self) -> Iterator[int]:
+    """Yields the number of each step of an epoch, as Keras's method does."""
+    for number in self._numbers():
+      self._note_step()
+      yield number
 
 
 class _Counters:

@@ -21,8 +21,8 @@ _NOT_SAVED = (
     f"{_NAME} cannot save the position in the data of this fit. Give fit a tf.data.Dataset without Python functions and"
     " without random ops in its functions, or NumPy arrays; Dataset.shuffle is fine. The reason: ")
 _OTHER_DATA = (
-    f"{_NAME} cannot go on in the data of this fit, since the backup was written with other data. Give fit the same"
-    " data, or delete the backup. The reason: ")
+    f"{_NAME} cannot give the data of this fit its position. If the backup was written with other data, give fit the"
+    " same data, or delete the backup. The reason: ")
 
 
 class IteratorState(base.Trackable):

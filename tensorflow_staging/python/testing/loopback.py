@@ -19,7 +19,7 @@ _PORTS = range(12_000, 32_000)
 def free_ports(number: int) -> list[int]:
   """Returns so many ports that nothing uses."""
   ports = []
-  for port in random.sample(_PORTS, 1000):
+  for port in random.SystemRandom().sample(_PORTS, 1000):
     if len(ports) == number:
       return ports
     with socket.socket() as one, contextlib.suppress(OSError):

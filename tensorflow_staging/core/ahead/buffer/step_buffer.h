@@ -97,6 +97,8 @@ class StepBuffer : public TensorBuffer {
   void OnRollBack() override {
     is_rolled_back_ = true;
     TensorBuffer::OnRollBack();
+    // What was dropped is made again, within the same limit.
+    SayWanted();
   }
 
   // Where Puts deliver their records; null is the host.
@@ -125,13 +127,15 @@ class StepBuffer : public TensorBuffer {
 
   // A step is about to take a record.
   void NoteTake() TF_LOCKS_EXCLUDED(mu_) {
-    if (++takes_ <= limit_) return;
-    std::function<void()> on_wanted;
-    {
-      mutex_lock l(mu_);
-      on_wanted = on_wanted_;
+    if (++takes_ > limit_) SayWanted();
+  }
+  // It has got none. So it allows no record, and the limit is that of one take less.
+  void NoteTakeFailed() {
+    int64_t limit = limit_;
+    while (limit != kNoLimit &&
+           !limit_.compare_exchange_weak(limit, limit - 1)) {
     }
-    if (on_wanted != nullptr) on_wanted();
+    --takes_;
   }
 
   // Allows the records of `steps` more takes, or any number: kNoLimit. A take
@@ -149,13 +153,23 @@ class StepBuffer : public TensorBuffer {
     return std::max<int64_t>(limit_.load(), takes_.load());
   }
 
-  // Calls `on_wanted` at each take beyond the limit.
+  // Calls `on_wanted` at each take beyond the limit, and when waiting records were
+  // rolled back.
   void WhenWanted(std::function<void()> on_wanted) TF_LOCKS_EXCLUDED(mu_) {
     mutex_lock l(mu_);
     on_wanted_ = std::move(on_wanted);
   }
 
  private:
+  void SayWanted() TF_LOCKS_EXCLUDED(mu_) {
+    std::function<void()> on_wanted;
+    {
+      mutex_lock l(mu_);
+      on_wanted = on_wanted_;
+    }
+    if (on_wanted != nullptr) on_wanted();
+  }
+
   static Options AwaitingContinue(Options options) {
     options.goes_on = false;
     return options;

@@ -62,42 +62,45 @@ class StepBufferPutOp : public AsyncOpKernel {
     StatusOr<StepBufferRef> found = StepBufferOf(ctx->input(0));
     OP_REQUIRES_OK_ASYNC(ctx, found.status(), done);
     StepBufferRef buffer = *std::move(found);
-    TensorBuffer::Record record;
-    OP_REQUIRES_OK_ASYNC(ctx, MakeRecord(ctx, buffer.get(), &record), done);
     StepBuffer* const to = buffer.get();
-    to->PutForRun(StagedRun::Find(ctx->cancellation_manager()),
-                  std::move(record), /*timeout_millis=*/0,
-                  ctx->cancellation_manager(),
-                  [ctx, buffer = std::move(buffer),
-                   done = std::move(done)](const Status& status) {
-                    ctx->SetStatus(status);
-                    done();
-                  });
+    std::shared_ptr<StagedRun> run =
+        StagedRun::Find(ctx->cancellation_manager());
+    std::shared_ptr<const RecordDelivery> delivery = to->delivery();
+    TensorBuffer::Record record;
+    for (int i = 1; i < ctx->num_inputs(); ++i) record.push_back(ctx->input(i));
+    // The Take says what is wrong with a record that does not fit.
+    if (delivery != nullptr && !delivery->Fits(record)) delivery = nullptr;
+    for (size_t i = 0; i < record.size(); ++i) {
+      if (delivery == nullptr || !delivery->Wants(i)) {
+        record[i] = OwnedTensor(std::move(record[i]));
+      }
+    }
+    if (delivery != nullptr && to->IsInTurn(run.get())) delivery->Own(&record);
+    to->PutForRun(
+        std::move(run), std::move(record), /*timeout_millis=*/0,
+        ctx->cancellation_manager(),
+        [ctx, to,
+         delivery = std::move(delivery)](TensorBuffer::Record* record) {
+          if (delivery != nullptr) Deliver(*ctx, *delivery, to, record);
+        },
+        [ctx, buffer = std::move(buffer),
+         done = std::move(done)](const Status& status) {
+          ctx->SetStatus(status);
+          done();
+        });
   }
 
  private:
-  static Status MakeRecord(OpKernelContext* ctx, StepBuffer* buffer,
-                           TensorBuffer::Record* record) {
-    const std::shared_ptr<const RecordDelivery> delivery = buffer->delivery();
-    for (int i = 1; i < ctx->num_inputs(); ++i) {
-      record->push_back(ctx->input(i));
+  // Queues the copies of a record that is about to be put.
+  static void Deliver(const OpKernelContext& ctx,
+                      const RecordDelivery& delivery, StepBuffer* buffer,
+                      TensorBuffer::Record* record) {
+    const Status status = delivery.DeliverOrKeep(ctx, record);
+    if (status.ok()) {
+      delivery.Mark(record);
+    } else if (errors::IsResourceExhausted(status)) {
+      buffer->HoldFewer(status);
     }
-    // The Take says what is wrong with a record that does not fit.
-    const bool delivers = delivery != nullptr && delivery->Fits(*record);
-    for (size_t i = 0; i < record->size(); ++i) {
-      if (!delivers || !delivery->Wants(i)) {
-        (*record)[i] = OwnedTensor(std::move((*record)[i]));
-      }
-    }
-    if (!delivers) return OkStatus();
-    Status full;
-    TF_RETURN_IF_ERROR(delivery->DeliverOrKeep(*ctx, record, &full));
-    if (full.ok()) {
-      delivery->Mark(record);
-    } else {
-      buffer->HoldFewer(full);
-    }
-    return OkStatus();
   }
 };
 
@@ -138,6 +141,7 @@ class StepBufferTakeOp : public AsyncOpKernel {
         ctx->cancellation_manager(),
         [this, ctx, buffer = std::move(buffer), done = std::move(done)](
             const Status& status, TensorBuffer::Taken taken) {
+          if (!status.ok()) buffer->NoteTakeFailed();
           if (status.ok()) {
             Use(ctx, buffer.get(), std::move(taken.record), done);
           } else if (errors::IsCancelled(status)) {

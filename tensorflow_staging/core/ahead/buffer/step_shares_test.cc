@@ -294,10 +294,7 @@ TEST_P(StepSharesTest, FailingStepsKeepNoMemory) {
     ASSERT_TRUE(errors::IsInvalidArgument(status)) << status;
   };
   const auto peak = [this](int gpu) {
-    return FakeGpu::Of(session_.get(), gpu)
-        ->GetAllocator({})
-        ->GetStats()
-        ->peak_bytes_in_use;
+    return FakeGpu::Of(session_.get(), gpu)->peak_bytes();
   };
   Put(1);
   ExpectStep(1);

@@ -61,6 +61,7 @@ class StepBufferTakeIfAnyOp : public AsyncOpKernel {
   static Status SetOutputs(OpKernelContext* ctx, StepBufferRef buffer,
                            const Status& status, TensorBuffer::Record record) {
     const bool has_record = status.ok();
+    if (!has_record) buffer->NoteTakeFailed();
     if (!has_record && !errors::IsOutOfRange(status)) {
       if (!errors::IsCancelled(status)) buffer->NoteErrorTaken();
       return status;

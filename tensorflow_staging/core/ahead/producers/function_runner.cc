@@ -16,9 +16,6 @@ namespace {
 // may seem to be at its end from then on.
 constexpr std::chrono::milliseconds kReadPatience(50);
 
-// How long Stop waits for a thread in code that cannot be cancelled.
-constexpr std::chrono::milliseconds kStopPatience(1500);
-
 // What the producers own of `runs`.
 ProducersOptions OptionsFor(const std::shared_ptr<FunctionRuns>& runs,
                             int num_threads,

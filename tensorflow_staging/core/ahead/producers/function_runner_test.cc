@@ -39,12 +39,13 @@ Status Put(StepBuffer* buffer, int64_t value,
            CancellationManager* cancellation) {
   Status result;
   Notification done;
-  buffer->PutForRun(StagedRun::Find(cancellation), {Tensor(value)},
-                    /*timeout_millis=*/0, cancellation,
-                    [&](const Status& status) {
-                      result = status;
-                      done.Notify();
-                    });
+  buffer->PutForRun(
+      StagedRun::Find(cancellation), {Tensor(value)},
+      /*timeout_millis=*/0, cancellation, [](TensorBuffer::Record*) {},
+      [&](const Status& status) {
+        result = status;
+        done.Notify();
+      });
   done.WaitForNotification();
   return result;
 }
@@ -57,8 +58,11 @@ Status Take(StepBuffer* buffer, int64_t* value,
   buffer->TakeAsync(cancellation,
                     [&](const Status& status, TensorBuffer::Taken taken) {
                       result = status;
-                      if (status.ok())
+                      if (status.ok()) {
                         *value = taken.record[0].scalar<int64_t>()();
+                      } else {
+                        buffer->NoteTakeFailed();
+                      }
                       done.Notify();
                     });
   done.WaitForNotification();
@@ -225,6 +229,33 @@ TEST_P(FunctionRunnerTest, NothingIsReadBeyondTheLimitUntilAStepAsks) {
   take(4);
   runner_->Stop();
   EXPECT_EQ(region_->read(), 9);
+}
+
+TEST_P(FunctionRunnerTest, NothingIsReadAfterAnErrorUntilAStepAsks) {
+  Start(/*capacity=*/10, /*failing=*/1, /*end=*/1000, /*limit=*/0);
+  int64_t value = 0;
+  EXPECT_TRUE(Take(records_, &value).ok());
+  EXPECT_TRUE(errors::IsInvalidArgument(Take(records_, &value)));
+  runner_->Continue();
+  absl::SleepFor(absl::Milliseconds(20));
+  EXPECT_EQ(region_->read(), 2);
+  EXPECT_TRUE(Take(records_, &value).ok());
+  EXPECT_EQ(value, 2);
+  runner_->Stop();
+  EXPECT_EQ(region_->read(), 3);
+}
+
+// A program may read beside the stage, or restore the iterator.
+TEST_P(FunctionRunnerTest, WhatIsRolledBackIsMadeAgainWithinTheLimit) {
+  Start(/*capacity=*/10, /*failing=*/-1, /*end=*/1000, /*limit=*/2);
+  while (records_->Size() < 2) absl::SleepFor(absl::Milliseconds(1));
+  const int64_t read = region_->read();
+  // Its records come from no iterator, so they are dropped.
+  EXPECT_EQ(records_->Discard(), 2);
+  records_->OnRollBack();
+  while (records_->Size() < 2) absl::SleepFor(absl::Milliseconds(1));
+  runner_->Stop();
+  EXPECT_EQ(region_->read(), read + 2);
 }
 
 TEST_P(FunctionRunnerTest, ALimitCanBeLifted) {

@@ -166,11 +166,13 @@ Status StageOfProgram::Put(const std::shared_ptr<StagedRun>& run,
   for (int64_t value : values) record.emplace_back(value);
   Notification done;
   Status put;
-  buffer_->PutForRun(run, std::move(record), /*timeout_millis=*/0, cancellation,
-                     [&](const Status& status) {
-                       put = status;
-                       done.Notify();
-                     });
+  buffer_->PutForRun(
+      run, std::move(record), /*timeout_millis=*/0, cancellation,
+      [](TensorBuffer::Record*) {},
+      [&](const Status& status) {
+        put = status;
+        done.Notify();
+      });
   done.WaitForNotification();
   return put;
 }

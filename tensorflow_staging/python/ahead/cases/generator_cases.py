@@ -206,6 +206,85 @@ def case_seeded_draws_go_on_if_something_else_draws_from_a_generator_of_the_step
   _compare_seeded_draws(program, "something else draws")
 
 
+def _step_with_another_trace(generator=None):
+  """Returns a step that draws with a seed in one of two traces; without a generator, the other has nothing ahead."""
+  total = tf.Variable(0.0)
+
+  def drawn(number):
+    return number if generator is None else number * generator.uniform(tf.shape(number))
+
+  @tf.function
+  def step(iterator, seeded=True):
+    number = next(iterator)
+    if not seeded:
+      total.assign_add(tf.reduce_sum(drawn(number)))
+      return total.read_value()
+    number = tf.strings.to_number(tf.strings.as_string(number))
+    total.assign_add(tf.reduce_sum(drawn(number)))
+    with tf.control_dependencies([number]):
+      return total + tf.random.uniform([], seed=7)
+
+  return step
+
+
+def _floats(factor=1.0):
+  return iter(tf.data.Dataset.range(60).map(lambda i: tf.cast(i, tf.float32) * factor).batch(2))
+
+
+def case_seeded_draws_go_on_after_calls_that_cannot_be_staged():
+  def program(wrap):
+    wrapped = wrap(_step_with_another_trace())
+    factor = tf.Variable(2.0)
+    iterator, other = _floats(), _floats(factor)
+    values = []
+    for given, seeded in [(iterator, True)] * 3 + [(other, False), (other, True), (iterator, False)] + [
+        (iterator, True)] * 3:
+      values.append(wrapped(given, seeded=seeded).numpy())
+    return values, wrapped
+
+  loops.compare_values(program)
+
+
+def case_seeded_draws_go_on_beside_another_trace_whose_generator_changes():
+  def program(wrap):
+    generator = tf.random.Generator.from_seed(3)
+    wrapped = wrap(_step_with_another_trace(generator))
+    one, other = _floats(), _floats()
+    values = []
+    for i in range(20):
+      if i % 3 == 2:
+        values.append(generator.uniform([]).numpy())
+      values.append(wrapped(other if i % 4 > 1 else one, seeded=i % 4 < 2).numpy())
+    return values, wrapped
+
+  loops.compare_values(program)
+
+
+def case_seeded_draws_that_began_without_a_stage_go_on():
+  def program(wrap):
+    wrapped = wrap(_step_with_another_trace())
+    values, factor = [], tf.Variable(2.0)
+    for iterator in (_floats(factor), _floats()):
+      values += [wrapped(iterator).numpy() for _ in range(4)]
+    return values, wrapped
+
+  _compare_seeded_draws(program, "has drawn without a stage before")
+
+
+def case_seeded_draws_go_on_in_a_step_with_other_options():
+  def program(wrap, **options):
+    step = _step_with_another_trace()
+    values = [wrap(step)(_floats()).numpy() for _ in range(3)]
+    wrapped = wrap(step, **options)
+    iterator = _floats()
+    return values + [wrapped(iterator).numpy() for _ in range(3)], wrapped
+
+  expected, _ = program(lambda step: step)
+  got, step = program(tf.staging.ahead, python_ahead=True)
+  assert got == expected, (got, expected)
+  assert step.why_not is None, step.why_not
+
+
 def case_seeded_draws_go_on_after_calls_under_a_tape():
   def program(wrap):
     wrapped = wrap(_seeded_step())
