@@ -415,8 +415,7 @@ class AheadStep:
       why_not = self._why_not_ahead(division, values, iterators)
       if why_not:
         if not division.keeps_draws:
-          if division.seeded_draw:
-            self._leave_to_trace(division)
+          self._leave_to_trace(division)
           raise step_division.NotStagedError(why_not)
         # Its seeded draws go on only in the same function, which gets records that are made when a step asks for them.
         self._tell("reads nothing ahead", why_not)
@@ -502,13 +501,14 @@ class AheadStep:
       raise step_division.NotStagedError(found)
     changed = dataset_state.changed_by_step(concrete.graph, values, found.changes, iterators)
     if changed is not None:
-      if found.seeded_draw:
-        self._leave_to_trace(found)
+      self._leave_to_trace(found)
       raise step_division.NotStagedError(f"its data is made from '{changed}', which it changes")
     return found, values
 
   def _leave_to_trace(self, division: step_division.StepDivision) -> None:
-    """Notes that a trace that draws with seeds runs without a stage, and so must from here on."""
+    """Notes that a trace runs without a stage; so it must from here on, if it draws with seeds."""
+    if division.seeded_draw is None or division.keeps_draws:
+      return
     graph = division.concrete.graph
     graph._staging_has_run = True  # pylint: disable=protected-access
     self._divisions.pop(id(graph), None)
