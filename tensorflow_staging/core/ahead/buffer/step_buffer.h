@@ -125,9 +125,17 @@ class StepBuffer : public TensorBuffer {
   void NoteErrorTaken() { ++errors_taken_; }
   int64_t errors_taken() const { return errors_taken_; }
 
-  // A step is about to take a record.
-  void NoteTake() TF_LOCKS_EXCLUDED(mu_) {
-    if (++takes_ > limit_) SayWanted();
+  // A step is about to take a record. Returns whether that is beyond the limit; then
+  // SayWanted is to be called as soon as the take waits: a run that fails sooner would
+  // let another begin.
+  [[nodiscard]] bool NoteTake() { return ++takes_ > limit_; }
+  void SayWanted() TF_LOCKS_EXCLUDED(mu_) {
+    std::function<void()> on_wanted;
+    {
+      mutex_lock l(mu_);
+      on_wanted = on_wanted_;
+    }
+    if (on_wanted != nullptr) on_wanted();
   }
   // It has got none. So it allows no record, and the limit is that of one take less.
   void NoteTakeFailed() {
@@ -153,7 +161,7 @@ class StepBuffer : public TensorBuffer {
     return std::max<int64_t>(limit_.load(), takes_.load());
   }
 
-  // Calls `on_wanted` at each take beyond the limit, and when waiting records were
+  // What SayWanted calls: for each take beyond the limit, and when waiting records were
   // rolled back.
   void WhenWanted(std::function<void()> on_wanted) TF_LOCKS_EXCLUDED(mu_) {
     mutex_lock l(mu_);
@@ -161,15 +169,6 @@ class StepBuffer : public TensorBuffer {
   }
 
  private:
-  void SayWanted() TF_LOCKS_EXCLUDED(mu_) {
-    std::function<void()> on_wanted;
-    {
-      mutex_lock l(mu_);
-      on_wanted = on_wanted_;
-    }
-    if (on_wanted != nullptr) on_wanted();
-  }
-
   static Options AwaitingContinue(Options options) {
     options.goes_on = false;
     return options;

@@ -136,7 +136,8 @@ class StepBufferTakeOp : public AsyncOpKernel {
     StepBufferRef buffer = *std::move(found);
     TensorBuffer* const from = buffer.get();
     if (delivery_ != nullptr) buffer->DeliverTo(delivery_);
-    buffer->NoteTake();
+    StepBufferRef wanted;
+    if (buffer->NoteTake()) wanted = tsl::core::GetNewRef(buffer.get());
     from->TakeAsync(
         ctx->cancellation_manager(),
         [this, ctx, buffer = std::move(buffer), done = std::move(done)](
@@ -152,6 +153,7 @@ class StepBufferTakeOp : public AsyncOpKernel {
             Fail(ctx, status, done);
           }
         });
+    if (wanted != nullptr) wanted->SayWanted();
   }
 
  private:

@@ -46,7 +46,8 @@ class StepBufferTakeIfAnyOp : public AsyncOpKernel {
     OP_REQUIRES_OK_ASYNC(ctx, found.status(), done);
     StepBufferRef buffer = *std::move(found);
     TensorBuffer* const from = buffer.get();
-    buffer->NoteTake();
+    StepBufferRef wanted;
+    if (buffer->NoteTake()) wanted = tsl::core::GetNewRef(buffer.get());
     from->TakeAsync(
         ctx->cancellation_manager(),
         [ctx, buffer = std::move(buffer), done = std::move(done)](
@@ -55,6 +56,7 @@ class StepBufferTakeIfAnyOp : public AsyncOpKernel {
                                     std::move(taken.record)));
           done();
         });
+    if (wanted != nullptr) wanted->SayWanted();
   }
 
  private:

@@ -52,7 +52,7 @@ Status Put(StepBuffer* buffer, int64_t value,
 
 Status Take(StepBuffer* buffer, int64_t* value,
             CancellationManager* cancellation = nullptr) {
-  buffer->NoteTake();
+  const bool is_wanted = buffer->NoteTake();
   Status result;
   Notification done;
   buffer->TakeAsync(cancellation,
@@ -65,6 +65,7 @@ Status Take(StepBuffer* buffer, int64_t* value,
                       }
                       done.Notify();
                     });
+  if (is_wanted) buffer->SayWanted();
   done.WaitForNotification();
   return result;
 }
