@@ -50,14 +50,15 @@ class _FailsToBegin(tf.train.SessionRunHook):
 @pytest.mark.parametrize("hook", [tf.make_prefetch_hook, lambda: tf.staging.StatsHook(every_n_secs=0.01)])
 def test_a_hook_fails_once_the_session_exists(hook):
   tf.staged(test_util.dataset_record(5))
+  before = threading.enumerate()
   for _ in range(3):
     with pytest.raises(ZeroDivisionError):
       with tf.train.MonitoredTrainingSession(hooks=[hook(), _FailsToBegin(ZeroDivisionError())]):
         pass
   # The session is in the exception's traceback.
   gc.collect()
-  names = lambda: [thread.name for thread in threading.enumerate() if thread.name.startswith("staging_")]
-  test_util.wait_until(lambda: not names())
+  left = lambda: [thread for thread in threading.enumerate() if thread not in before]
+  test_util.wait_until(lambda: not left())
 
 
 class _Feed(tf.train.SessionRunHook):
