@@ -48,7 +48,7 @@ def test_waits_are_measured_in_seconds():
     step = threading.Thread(target=sess.run, args=[record])
     step.start()
     test_util.wait_until(lambda: _only(tf.staging.stats(sess)).waiting_takes == 1)
-    time.sleep(0.06)
+    time.sleep(0.06)  # The step waits at least so long.
     source.release()
     step.join()
     wait = _only(tf.staging.stats(sess)).take_wait
